@@ -1,0 +1,9 @@
+"""gibbsite: energy-based models, p(x) = exp U(x) / Z, sampled exactly and normalised from both sides."""
+
+from . import diagnose, distributions, exact, models, sample
+from .algebra import Geometric, Path, Product, Pullback, Tempered, Tilt
+from .local import score, site_logits
+from .model import Blocked, ClosedForm, Composite, Distribution, Factorised, Ferromagnet, Model, Potential
+from .sample.chain import Chain
+from .sample.run import Moments, moments, run
+from .space import Binary, Categorical, Discrete, Real, Space, Tokens

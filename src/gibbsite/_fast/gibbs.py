@@ -1,0 +1,135 @@
+"""Single-site Gibbs on a sparse Ising model, arbitrary couplings, chains innermost.
+
+``U(x) = sum_(i<j) J_ij s_i s_j + sum_i h_i s_i``, s = 2x - 1. With ``f_i = h_i + sum_j J_ij s_j`` a site is redrawn
+from ``P(s_i = +1 | rest) = 1 / (1 + exp(-2 f_i))``. Written as: take the sign of f_i, except with probability
+``e / (1 + e)``, ``e = exp(-2 |f_i|)``, so that the rare side always has 32 bits of resolution.
+
+Chains are treated in blocks of 32 lanes; a block does all its sweeps while its spins (sites, 32) float32 are in cache.
+
+References:
+    S. Geman, D. Geman, "Stochastic relaxation, Gibbs distributions, and the Bayesian restoration of images" (1984).
+"""
+
+import numpy as np
+from numba import njit, prange
+
+from gibbsite._fast.random import below, exp_negative, next32, seed_lanes32, substream, uniform32
+
+LANES = 32
+_ROW = np.uint32  # an unsigned index needs no wrap-around test, which would stop vectorisation
+_ONE = np.float32(1.0)
+_TWO = np.float32(2.0)
+_ZERO = np.float32(0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _load(x, block, spins):
+    """Spins (sites, LANES) float32 +-1 of one block of chains; missing lanes are +1."""
+    chains, sites = x.shape
+    for lane in range(LANES):
+        chain = block * LANES + lane
+        for site in range(sites):
+            up = chain >= chains or x[min(chain, chains - 1), site] != 0
+            spins[site, lane] = _ONE if up else -_ONE
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _store(x, block, spins):
+    chains, sites = x.shape
+    for lane in range(min(LANES, chains - block * LANES)):
+        chain = block * LANES + lane
+        for site in range(sites):
+            x[chain, site] = np.uint8(spins[site, lane] > _ZERO)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _sum_field(site, offsets, neighbours, weights, field, spins, total):
+    """total[lane] = h_i + sum_j J_ij s_j, four edges a pass (the last pass is padded by zero weights)."""
+    edge, end = np.int64(offsets[site]), np.int64(offsets[site + 1])
+    base = field[site]
+    for lane in range(LANES):
+        total[lane] = base
+    while edge < end:
+        later, third_edge, fourth_edge = min(edge + 1, end - 1), min(edge + 2, end - 1), min(edge + 3, end - 1)
+        first, second = _ROW(neighbours[edge]), _ROW(neighbours[later])
+        third, fourth = _ROW(neighbours[third_edge]), _ROW(neighbours[fourth_edge])
+        a = weights[edge]
+        b = weights[later] if edge + 1 < end else _ZERO
+        c = weights[third_edge] if edge + 2 < end else _ZERO
+        d = weights[fourth_edge] if edge + 3 < end else _ZERO
+        for lane in range(LANES):
+            left = a * spins[first, lane] + b * spins[second, lane]
+            total[lane] += left + (c * spins[third, lane] + d * spins[fourth, lane])
+        edge += 4
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def draw_spin(total, uniform):
+    """+-1 (float32) with P(+1) = 1 / (1 + exp(-2 total)) from one uniform; a NaN field gives -1."""
+    decay = exp_negative(-_TWO * abs(total))
+    sign = _ONE if total > _ZERO else -_ONE
+    return -sign if uniform * (_ONE + decay) < decay else sign
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw(site, total, state, spins):
+    row = _ROW(site)
+    for lane in range(LANES):
+        spins[row, lane] = draw_spin(total[lane], uniform32(next32(state, LANES, lane)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep_block(x, block, graph, order, seed, sweeps):
+    offsets, neighbours, weights, field = graph
+    spins = np.empty((x.shape[1], LANES), np.float32)
+    total = np.empty(LANES, np.float32)
+    state = np.empty(4 * LANES, np.uint32)
+    seed_lanes32(substream(seed, block), state)
+    _load(x, block, spins)
+    for _ in range(sweeps):
+        for index in range(order.shape[0]):
+            site = np.int64(order[index])
+            _sum_field(site, offsets, neighbours, weights, field, spins, total)
+            _draw(site, total, state, spins)
+    _store(x, block, spins)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep(x, offsets, neighbours, weights, field, order, seed, sweeps):
+    """Systematic-scan Gibbs, in place: ``sweeps`` times, redraw the sites of ``order`` one after the other.
+
+    ``x_i ~ P(x_i | rest)``, ``P(s_i = +1) = 1 / (1 + exp(-2 (h_i + sum_j J_ij s_j)))``.
+
+    Args: x (chains, sites) uint8; offsets (sites + 1,) int; neighbours, weights (2 edges,) int32, float32;
+    field (sites,) float32; order (updates,) int32, the sites to visit; seed uint64; sweeps int.
+    """
+    graph = (offsets, neighbours, weights, field)
+    for block in range((x.shape[0] + LANES - 1) // LANES):
+        _sweep_block(x, block, graph, order, seed, sweeps)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def sweep_parallel(x, offsets, neighbours, weights, field, order, seed, sweeps):
+    """The same numbers as `sweep`, bit for bit, with the blocks of 32 chains spread over numba's threads."""
+    graph = (offsets, neighbours, weights, field)
+    for block in prange((x.shape[0] + LANES - 1) // LANES):
+        _sweep_block(x, block, graph, order, seed, sweeps)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def random_scan(x, offsets, neighbours, weights, field, order, seed, steps):
+    """Random-scan Gibbs, in place: at each of ``steps`` every chain redraws its own uniform site of ``order``.
+
+    Transition: ``mean over i in order of P(x_i' | rest)``. Arguments as in `sweep`.
+    """
+    state = np.empty(4, np.uint32)
+    for chain in range(x.shape[0]):
+        seed_lanes32(substream(seed, chain), state)
+        row = x[chain]
+        for _ in range(steps):
+            site = np.int64(order[below(state, 1, 0, order.shape[0])])
+            total = field[site]
+            for edge in range(offsets[site], offsets[site + 1]):
+                weight = weights[edge]
+                total += weight if row[neighbours[edge]] != 0 else -weight
+            row[site] = np.uint8(draw_spin(total, uniform32(next32(state, 1, 0))) > _ZERO)

@@ -1,0 +1,4 @@
+"""How good a sample is: effective sample size, R-hat, distances, autocorrelation."""
+
+from .convergence import autocorrelation, ess, hamming_to_random, mcse, rhat
+from .distance import hamming_similarity, mmd, squared_exponential, total_variation

@@ -1,0 +1,22 @@
+"""ArviZ, imported when first needed and without its announcement of a coming version."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+
+def arviz() -> Any:
+    """The arviz module."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        import arviz
+    return arviz
+
+
+def each(name: str, values: np.ndarray) -> list[float]:
+    """ArviZ's `name` of every column of values (draws, chains, columns); NaN where a column never moves."""
+    function = getattr(arviz(), name)
+    still = np.all(values == values[:1, :1], axis=(0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return [float("nan") if still[k] else float(function(values[..., k].T)) for k in range(values.shape[2])]

@@ -1,0 +1,140 @@
+"""Mixtures: of any distributions, and of isotropic normal laws, evaluated together."""
+
+import math
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from .. import random
+from ..model import Distribution
+from ..random import Seed
+from ..space import Real
+from .normal import Moments
+
+
+def _log_weights(weights: Tensor | Sequence[float], count: int) -> Tensor:
+    w = torch.as_tensor(weights)
+    w = w if w.is_floating_point() else w.to(torch.get_default_dtype())
+    if tuple(w.shape) != (count,) or not bool((w >= 0).all()) or not bool(w.sum() > 0) or not bool(w.isfinite().all()):
+        raise ValueError(f"weights: expected {count} non-negative numbers, one a component, got {w.tolist()}")
+    return (w / w.sum()).log()
+
+
+def mixture_covariance(weights: Tensor, means: Float[Tensor, "k n"], covariances: Float[Tensor, "k n n"]) -> Tensor:
+    """sum_k w_k (C_k + m_k m_k^T) - m m^T, computed about the mean m."""
+    away = means - weights @ means
+    return torch.einsum("k,kij->ij", weights, covariances + away[:, :, None] * away[:, None, :])
+
+
+@final
+class Mixture(Distribution, Moments):
+    """q(x) = sum_k w_k q_k(x): distributions on one space, with weights that are normalised to sum to 1.
+
+    Example:
+        >>> import torch, gibbsite as gb
+        >>> from gibbsite.distributions import Mixture, Normal
+        >>> q = Mixture([1, 3], [Normal.diagonal(torch.tensor([m]), 1.0) for m in (-2.0, 2.0)])
+        >>> q.mean.tolist(), q.covariance.tolist()
+        ([1.0], [[4.0]])
+    """
+
+    log_weights: Tensor
+
+    def __init__(self, weights: Tensor | Sequence[float], components: Sequence[Distribution]):
+        super().__init__()
+        if not components:
+            raise ValueError("components: expected at least one distribution")
+        for component in components:
+            if component.space != components[0].space:
+                raise ValueError(f"components: expected one space, got {components[0].space} and {component.space}")
+        self.components, self.space = nn.ModuleList(components), components[0].space
+        self.register_buffer("log_weights", _log_weights(weights, len(components)))
+
+    @property
+    def weights(self) -> Float[Tensor, " components"]:
+        """The probability of each component."""
+        return self.log_weights.exp()
+
+    def _known(self) -> list[Moments]:
+        unknown = [type(c).__name__ for c in self.components if not isinstance(c, Moments)]
+        if unknown:
+            raise TypeError(f"moments: expected components with exact moments, got {unknown[0]}")
+        return [c for c in self.components if isinstance(c, Moments)]
+
+    @property
+    def mean(self) -> Tensor:
+        means = torch.stack([c.mean for c in self._known()])
+        return torch.tensordot(self.weights.to(means.dtype), means, dims=1)
+
+    @property
+    def covariance(self) -> Tensor:
+        known = self._known()
+        means = torch.stack([c.mean.flatten() for c in known])
+        return mixture_covariance(self.weights.to(means.dtype), means, torch.stack([c.covariance for c in known]))
+
+    def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
+        logs = torch.stack([component(x) for component in self.components], -1)
+        return (logs + self.log_weights.to(logs.dtype)).logsumexp(-1)
+
+    def sample(self, n: int, *, seed: Seed) -> Tensor:
+        source = random.generator(seed, self.log_weights.device)
+        which = random.categorical(self.log_weights.expand(n, -1), source)
+        counts = which.bincount(minlength=len(self.components)).tolist()
+        draws = torch.cat([c.sample(k, seed=source) for c, k in zip(self.components, counts, strict=True) if k or n == 0])
+        return draws if n == 0 else torch.empty_like(draws).index_copy(0, which.argsort(stable=True), draws)
+
+
+@final
+class NormalMixture(Distribution, Moments):
+    """q(x) = sum_k w_k N(x; m_k, scale_k^2 I) on vectors, all components evaluated together.
+
+    Example:
+        >>> import torch
+        >>> from gibbsite.distributions import NormalMixture
+        >>> NormalMixture([1, 1], torch.tensor([[-1.0, 0.0], [1.0, 0.0]]), 0.5).covariance.tolist()
+        [[1.25, 0.0], [0.0, 0.25]]
+    """
+
+    log_weights: Tensor
+    means: Tensor
+    scales: Tensor
+
+    def __init__(self, weights: Tensor | Sequence[float], means: Float[Tensor, "k n"], scale: Tensor | float):
+        super().__init__()
+        if means.ndim != 2 or not means.is_floating_point() or not bool(means.isfinite().all()):
+            raise ValueError(f"means: expected finite floats of shape (k, n), got {means.dtype} {tuple(means.shape)}")
+        scales = torch.as_tensor(scale, dtype=means.dtype, device=means.device).expand(len(means)).clone()
+        if not bool((scales > 0).all()):
+            raise ValueError("scale: expected positive standard deviations")
+        self.space = Real(means.shape[1])
+        self.register_buffer("log_weights", _log_weights(weights, len(means)).to(means))
+        self.register_buffer("means", means.detach().clone())
+        self.register_buffer("scales", scales)
+
+    @property
+    def weights(self) -> Float[Tensor, " k"]:
+        """The probability of each component."""
+        return self.log_weights.exp()
+
+    @property
+    def mean(self) -> Tensor:
+        return self.weights @ self.means
+
+    @property
+    def covariance(self) -> Tensor:
+        eye = torch.eye(self.means.shape[1], dtype=self.means.dtype, device=self.means.device)
+        return mixture_covariance(self.weights, self.means, self.scales.square()[:, None, None] * eye)
+
+    def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
+        distance = (self.space.embed(x)[..., None, :] - self.means).square().sum(-1)
+        peak = self.log_weights - self.means.shape[1] * (self.scales.log() + 0.5 * math.log(2 * math.pi))
+        return (peak - 0.5 * distance / self.scales.square()).logsumexp(-1)
+
+    def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n dimension"]:
+        source = random.generator(seed, self.means.device)
+        which = random.categorical(self.log_weights.expand(n, -1), source)
+        noise = random.normal((n, self.means.shape[1]), source, self.means.dtype)
+        return self.means[which] + self.scales[which, None] * noise

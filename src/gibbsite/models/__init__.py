@@ -1,0 +1,10 @@
+"""Models: Ising, Potts, RBM, FHMM, networks."""
+
+from .fhmm import FHMM
+from .ising import Ising
+from .net import MLP, ResidualNet
+from .posterior import Posterior, StochasticScore
+from .potts import Potts
+from .rbm import RBM
+
+__all__ = ["FHMM", "MLP", "RBM", "Ising", "Posterior", "Potts", "ResidualNet", "StochasticScore"]

@@ -1,0 +1,32 @@
+"""Conditional sampling: a boolean mask of the event's shape, true where a site is held at its starting value."""
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from ..model import Model
+from ..space import Discrete
+
+
+def discrete(model: Model) -> Discrete:
+    """The model's space, if it is a product of discrete sites."""
+    if not isinstance(model.space, Discrete):
+        raise TypeError(f"kernel: expected a model on Binary or Categorical sites, got one on {model.space}")
+    return model.space
+
+
+def free_mask(model: Model, clamp: Tensor | None, device: torch.device) -> Bool[Tensor, " sites"]:
+    """True at each site, in row-major order, that may move."""
+    space = discrete(model)
+    if clamp is None:
+        return torch.ones(space.sites, dtype=torch.bool, device=device)
+    if clamp.dtype != torch.bool or tuple(clamp.shape) != space.shape:
+        raise ValueError(f"clamp: expected a bool mask of shape {space.shape}, got {clamp.dtype} {tuple(clamp.shape)}")
+    if clamp.all():
+        raise ValueError("clamp: expected at least one free site, got a mask that holds them all")
+    return ~clamp.flatten().to(device)
+
+
+def free_sites(model: Model, clamp: Tensor | None, device: torch.device) -> Int[Tensor, " free"]:
+    """Row-major indices of the sites that may move."""
+    return free_mask(model, clamp, device).nonzero()[:, 0]

@@ -1,0 +1,102 @@
+"""Gibbs sampling: sites, or blocks of sites, drawn anew from their exact conditional law."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from .. import random
+from ..local import changes_cost, site_changes
+from ..model import Blocked, Model, evaluate
+from ..random import Source
+from .clamp import discrete, free_sites
+from .kernel import Cost, Info, Kernel, State, always
+
+
+@final
+@dataclass(frozen=True)
+class Gibbs(Kernel):
+    """Redraws `sites` sites a step, one after the other, each chosen uniformly by each chain (random scan).
+
+    References: Geman and Geman (1984), Stochastic relaxation, Gibbs distributions.
+    """
+
+    sites: int = 1
+    clamp: Tensor | None = None
+
+    def init(self, model: Model, x: Tensor) -> State:
+        return start(model, x)
+
+    def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
+        free = free_sites(model, self.clamp, state.x.device)
+        for _ in range(self.sites):
+            site = free[random.integers(len(free), (len(state.x),), generator)]
+            state = _redraw(model, state, site, generator)
+        return state, always(state.u, Cost(self.sites * changes_cost(model, discrete(model), 1), 0))
+
+
+@final
+@dataclass(frozen=True)
+class GibbsSweep(Kernel):
+    """Redraws every site once, in row-major order (systematic scan)."""
+
+    clamp: Tensor | None = None
+
+    def init(self, model: Model, x: Tensor) -> State:
+        return start(model, x)
+
+    def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
+        free = free_sites(model, self.clamp, state.x.device)
+        for site in free:
+            state = _redraw(model, state, site.expand(len(state.x)), generator)
+        return state, always(state.u, Cost(len(free) * changes_cost(model, discrete(model), 1), 0))
+
+
+@final
+@dataclass(frozen=True)
+class BlockGibbs(Kernel):
+    """Redraws every block of a model that knows its blocks: colour classes of Ising and Potts, RBM, rows of FHMM.
+
+    `blocks`, lists of sites, replace the model's own colour classes (pairwise models only): a block that holds two
+    coupled sites is an error, because its sites could not be drawn independently.
+    """
+
+    blocks: Sequence[Sequence[int]] | None = None
+    clamp: Tensor | None = None
+
+    def init(self, model: Model, x: Tensor) -> State:
+        if not isinstance(model, Blocked):
+            raise TypeError(
+                f"BlockGibbs: {type(model).__name__} does not know its blocks (gibbsite.model.Blocked); "
+                "use Gibbs or GibbsSweep"
+            )
+        free_sites(model, self.clamp, x.device)
+        self._blocked(model)
+        return start(model, x)
+
+    def _blocked(self, model: Model) -> Blocked:
+        assert isinstance(model, Blocked)
+        return model if self.blocks is None else model.with_blocks(self.blocks)
+
+    def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
+        blocked, x = self._blocked(model), state.x
+        with torch.no_grad():
+            for block in range(blocked.blocks):
+                x = blocked.draw_block(block, x, generator, self.clamp)
+        state = State(x, evaluate(model, x))
+        return state, always(state.u, Cost(1 + blocked.blocks, 0))
+
+
+def start(model: Model, x: Tensor) -> State:
+    """The state of a kernel that needs only x and U(x)."""
+    x = discrete(model).check(x)
+    return State(x, evaluate(model, x, start=True))
+
+
+def _redraw(model: Model, state: State, site: Tensor, generator: Source) -> State:
+    change = site_changes(model, discrete(model), state.x, state.u, site[:, None])[:, 0]
+    value = random.categorical(change, generator)
+    x = state.x.flatten(1).scatter(1, site[:, None], value[:, None].to(state.x.dtype)).view_as(state.x)
+    return State(x, state.u + change.gather(-1, value[:, None])[:, 0])

@@ -1,0 +1,118 @@
+"""Langevin dynamics, its Metropolis-adjusted form MALA, and the Gaussian random walk."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .. import random
+from ..local import score
+from ..model import Model, evaluate
+from ..random import Source
+from ..space import Real
+from .kernel import MH, Cost, Proposal, State, Unadjusted
+
+
+def check_step_size(step_size: float) -> None:
+    """Refuses steps that are not positive numbers."""
+    if not (isinstance(step_size, int | float) and 0 < step_size < float("inf")):
+        raise ValueError(f"step_size: expected a positive number, got {step_size!r}")
+
+
+def real(model: Model, x: Tensor) -> Tensor:
+    """x, checked, if the model lives on real states."""
+    if not isinstance(model.space, Real):
+        raise TypeError(f"kernel: expected a model on Real states, got one on {model.space}")
+    return model.space.check(x)
+
+
+def squared_norm(x: Float[Tensor, "chains *event"]) -> Float[Tensor, " chains"]:
+    """The sum of squares of each event."""
+    return x.flatten(1).square().sum(-1)
+
+
+@final
+@dataclass(frozen=True)
+class Drift(Proposal):
+    """x' = x + eps^2/2 grad U(x) + eps xi, xi ~ N(0, I), eps the step size.
+
+    The state keeps the gradient at x, so that a step takes one gradient. With xi' the noise that would lead back,
+    xi' = (x - x' - eps^2/2 grad U(x')) / eps, the log ratio is (|xi|^2 - |xi'|^2) / 2.
+
+    References: Roberts and Tweedie (1996), Exponential convergence of Langevin distributions.
+    """
+
+    step_size: float
+
+    def __post_init__(self):
+        check_step_size(self.step_size)
+
+    def init(self, model: Model, x: Tensor) -> State:
+        return State(real(model, x), *score(model, x, start=True))
+
+    def propose(self, model: Model, state: State, generator: Source) -> tuple[State, Tensor, Cost]:
+        noise = random.normal(state.x.shape, generator, state.x.dtype)
+        # momentum form: x' - x = eps p, p = xi + eps/2 grad U(x); the way back takes xi' = -p - eps/2 grad U(x')
+        momentum = torch.add(noise, state.local, alpha=self.step_size / 2)
+        x = torch.add(state.x, momentum, alpha=self.step_size)
+        u, gradient = score(model, x)
+        back = torch.add(momentum, gradient, alpha=self.step_size / 2)
+        return State(x, u, gradient), 0.5 * (squared_norm(noise) - squared_norm(back)), Cost(1, 1)
+
+
+def Langevin(step_size: float) -> Unadjusted:
+    """Unadjusted Langevin dynamics, `Unadjusted(Drift(step_size))`: x' = x + eps^2/2 grad U(x) + eps xi.
+
+    Its stationary law is off by a term of order eps^2: on N(0, 1) its variance is 1 / (1 - eps^2/4). Where that matters,
+    use `MALA`.
+
+    References: Roberts and Tweedie (1996); Welling and Teh (2011).
+
+    Example:
+        >>> import torch, gibbsite as gb
+        >>> kernel, model = gb.sample.Langevin(0.1), gb.distributions.Normal.standard(2)
+        >>> state, _ = kernel.step(model, kernel.init(model, torch.zeros(4, 2)), torch.Generator().manual_seed(0))
+        >>> state.x.shape
+        torch.Size([4, 2])
+    """
+    return Unadjusted(Drift(step_size))
+
+
+def MALA(step_size: float) -> MH:
+    """The Metropolis-adjusted Langevin algorithm, `MH(Drift(step_size))`: HMC with one leapfrog step.
+
+    References: Besag (1994); Roberts and Rosenthal (1998), Optimal scaling of discrete approximations to Langevin
+    diffusions (aim for an acceptance of 0.574).
+
+    Example:
+        >>> import torch, gibbsite as gb
+        >>> model = gb.distributions.Normal.standard(2)
+        >>> gb.run(gb.sample.MALA(0.9), model, torch.zeros(8, 2), steps=10, seed=0).samples.shape
+        torch.Size([10, 8, 2])
+    """
+    return MH(Drift(step_size))
+
+
+@final
+@dataclass(frozen=True)
+class RandomWalk(Proposal):
+    """x' = x + step_size xi, xi ~ N(0, I): symmetric, needs no gradient; aim for an acceptance of 0.234.
+
+    References: Metropolis et al. (1953); Roberts et al. (1997), Weak convergence and optimal scaling of random walk
+    Metropolis algorithms.
+    """
+
+    step_size: float
+
+    def __post_init__(self):
+        check_step_size(self.step_size)
+
+    def init(self, model: Model, x: Tensor) -> State:
+        return State(real(model, x), evaluate(model, x, start=True))
+
+    def propose(self, model: Model, state: State, generator: Source) -> tuple[State, Tensor, Cost]:
+        noise = random.normal(state.x.shape, generator, state.x.dtype)
+        x = torch.add(state.x, noise, alpha=self.step_size)
+        return State(x, evaluate(model, x)), torch.zeros_like(state.u), Cost(1, 0)
