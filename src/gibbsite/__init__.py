@@ -3,7 +3,8 @@
 from . import diagnose, distributions, exact, models, sample
 from .algebra import Geometric, Path, Product, Pullback, Tempered, Tilt
 from .local import score, site_logits
-from .model import Blocked, ClosedForm, Composite, Distribution, Factorised, Ferromagnet, Model, Potential
+from .model import Blocked, ClosedForm, ClosedScore, Composite, Distribution, Factorised, Ferromagnet, Model, Potential
 from .sample.chain import Chain
-from .sample.run import Moments, moments, run
+from .sample.moments import Moments, moments
+from .sample.run import run
 from .space import Binary, Categorical, Discrete, Real, Space, Tokens

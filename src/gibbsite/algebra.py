@@ -55,7 +55,7 @@ class Product(Model, Composite):
         spaces = [m.space for m in models if isinstance(m, Model)]
         if not spaces:
             raise TypeError("models: expected at least one gibbsite.Model, to know the space")
-        experts = [as_model(m, spaces[0]) for m in models]
+        experts = [m if isinstance(m, Model) else as_model(m, spaces[0]) for m in models]
         _same_space(experts)
         self.models = nn.ModuleList(experts)
         self.weights = [1.0] * len(models) if weights is None else [float(a) for a in weights]

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from .model import ClosedForm, Composite, Model, as_model, check_potential, dtype_of, evaluate
+from .model import ClosedForm, ClosedScore, Composite, Model, as_model, check_potential, dtype_of, evaluate
 from .space import Discrete, Space
 
 How = Literal["exact", "taylor", "enumerate"]
@@ -28,6 +28,10 @@ def score(
     model = as_model(model, space)
     if start:
         x = model.space.check(x)
+    if isinstance(model, ClosedScore):
+        with torch.no_grad():
+            u, gradient = model.closed_score(x.detach())
+        return check_potential(u, x, model.space.batch(x), start=start), gradient
     with torch.enable_grad():
         z = model.space.embed(x.detach(), None if x.is_floating_point() else dtype_of(model)).requires_grad_()
         u = model(z)

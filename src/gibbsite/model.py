@@ -58,6 +58,14 @@ class ClosedForm(ABC):
         """U(x with site i at k) - U(x) for the given sites of each row (None: all, in row-major order)."""
 
 
+class ClosedScore(ABC):
+    """Mixed into a model on real states that knows U and its gradient together without automatic differentiation."""
+
+    @abstractmethod
+    def closed_score(self, x: Float[Tensor, "..."]) -> tuple[Float[Tensor, "*batch"], Float[Tensor, "..."]]:
+        """U(x) and its gradient."""
+
+
 class Blocked(ABC):
     """Mixed into a model that can redraw blocks of sites exactly from their conditional law given the rest."""
 
@@ -130,6 +138,15 @@ def as_model(model: Callable[[Tensor], Tensor], space: "Space | None" = None) ->
     return Potential(model, space)
 
 
+def check_model(model: object) -> Model:
+    """The model itself, or an error that says how to make one of a callable."""
+    if not isinstance(model, Model):
+        raise TypeError(
+            f"model: expected a gibbsite.Model, got {type(model).__name__}; wrap a callable as gb.Potential(function, space)"
+        )
+    return model
+
+
 def dtype_of(model: nn.Module) -> torch.dtype:
     """The floating type that the model computes in: that of its first parameter or buffer, else torch's default."""
     for tensor in (*model.parameters(), *model.buffers()):
@@ -157,12 +174,7 @@ def check_potential(u: Tensor, x: Tensor, batch: torch.Size, *, start: bool = Tr
 def evaluate(model: Model, x: Tensor, *, start: bool = False) -> Float[Tensor, "*batch"]:
     """U(x) without a graph, checked; `start=True` checks x against the space too and wants U finite."""
     if start:
-        if not isinstance(model, Model):
-            raise TypeError(
-                f"model: expected a gibbsite.Model, got {type(model).__name__}; "
-                "wrap a callable as gb.Potential(function, space)"
-            )
-        x = model.space.check(x)
+        x = check_model(model).space.check(x)
     with torch.no_grad():
         u = model(x)
     return check_potential(u, x, x.shape[: x.ndim - len(model.space.shape)], start=start)

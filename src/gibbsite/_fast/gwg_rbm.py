@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gibbsite._fast.product import preferred
+from gibbsite._fast.product import multiply
 from gibbsite._fast.random import exp32, exp_negative, log1p_unit, next64, seed_lanes64, substream, uniform53
 
 _TINY = 2.0**-54  # half a step of a 53-bit uniform, so that its log is finite
@@ -155,17 +155,16 @@ def _streams(seed, chains):
     return states
 
 
-def rbm_steps(x, u, weights, visible_bias, hidden_bias, free, temperature, seed, steps, multiply=None):
+def rbm_steps(x, u, weights, visible_bias, hidden_bias, free, temperature, seed, steps):
     """``steps`` Gibbs-With-Gradients transitions a chain on an RBM, in place; returns how many each accepted.
 
     ``i ~ q(i | x) = exp(d_i(x) / T) / Z(x)``, accepted with ``min(1, exp(U(x') - U(x)) q(i | x') / q(i | x))``.
 
     Args: x (chains, visible) uint8; u (chains,) float64, overwritten by U(x); weights (hidden, visible) float32;
     visible_bias (visible,), hidden_bias (hidden,) float32; free (visible,) uint8, 0 where a unit is clamped;
-    temperature T float; seed uint64; steps int; multiply(a, b, out=), a float32 matrix product (None: `product.preferred`).
+    temperature T float; seed uint64; steps int.
     Returns: (chains,) int64.
     """
-    multiply = multiply or preferred()
     chains, visible = x.shape
     hidden = weights.shape[0]
     transposed = np.ascontiguousarray(weights.T)

@@ -3,8 +3,7 @@
 ``h_0 = x``, ``z_k = h_(k-1) W_k^T + b_k``, ``h_k = act(z_k)``, ``U(x) = w . h_L``; backwards
 ``g_L = w * act'(z_L)``, ``g_(k-1) = (g_k W_k) * act'(z_(k-1))``, ``dU/dx = g_1 W_1``.
 
-Products are BLAS; bias, activation and slope are one vectorised pass. A different float32 product can be passed as
-``multiply(a, b, out=)``.
+Products are oneDNN's; bias, activation and slope are one vectorised pass.
 
 Legend: R rows of a block, D inputs, H hidden units.
 """
@@ -13,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from gibbsite._fast.memory import aligned32
-from gibbsite._fast.product import preferred
+from gibbsite._fast.product import multiply
 from gibbsite._fast.random import exp_negative, log1p_unit, tanh32
 
 SILU, TANH, SOFTPLUS, RELU = 0, 1, 2, 3
@@ -155,20 +154,18 @@ class Workspace:
             self.narrow = np.ascontiguousarray(self.matrices[0].T)
 
 
-def potential_and_score(x, u, score, work, multiply=None):
+def potential_and_score(x, u, score, work):
     """``u <- U(x)`` and ``score <- dU/dx``, in place, block by block; reads the matrices of ``work`` as they are now.
 
-    Args: x (chains, D) float32; u (chains,) float32; score (chains, D) float32; work `Workspace`;
-    multiply(a, b, out=), a float32 matrix product (None: `product.preferred`).
+    Args: x (chains, D) float32; u (chains,) float32; score (chains, D) float32; work `Workspace`.
     """
     work.refresh()
-    multiply = multiply or preferred()
     for first in range(0, x.shape[0], work.block):
         last = min(first + work.block, x.shape[0])
-        _block(x[first:last], u[first:last], score[first:last], work, multiply)
+        _block(x[first:last], u[first:last], score[first:last], work)
 
 
-def _block(x_RD, u, score_RD, work, multiply):
+def _block(x_RD, u, score_RD, work):
     rows, depth, kind = x_RD.shape[0], len(work.matrices), work.kind
     values, slopes = [a[:rows] for a in work.values], [a[:rows] for a in work.slopes]
     if work.narrow is None:

@@ -125,33 +125,51 @@ def _count(row, table, degree, planes):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _select(planes, degree, masks):
-    """masks[m, lane] = the chains whose count is m, for m = 0..degree."""
-    for count in range(degree + 1):
+    """masks[m * CHUNK + lane] = the chains whose count is m; none for m above the degree."""
+    for count in range(DEGREES + 1):
+        if count > degree:
+            masks[count * CHUNK : (count + 1) * CHUNK] = _ZERO
+            continue
         one = _ZERO if count & 1 else _ONES
         two = _ZERO if count & 2 else _ONES
         four = _ZERO if count & 4 else _ONES
         eight = _ZERO if count & 8 else _ONES
+        chosen = masks[count * CHUNK : (count + 1) * CHUNK]
         for lane in range(CHUNK):
             low = (planes[lane] ^ one) & (planes[CHUNK + lane] ^ two)
-            masks[_ROW(count), lane] = low & (planes[2 * CHUNK + lane] ^ four) & (planes[3 * CHUNK + lane] ^ eight)
+            chosen[lane] = low & (planes[2 * CHUNK + lane] ^ four) & (planes[3 * CHUNK + lane] ^ eight)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _round(masks, degree, levels, bit, state, work):
-    """One bit of the comparison: ``work`` is (decided up, undecided) by lane. A chain whose bits differ is decided."""
+def _bit(levels, count, bit):
+    """All ones where bit ``bit`` of the threshold of ``count`` is set, else zero."""
+    return _U64(_ZERO - ((levels[count] >> _U64(bit)) & _U64(1)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _high_counts(masks, degree, levels, bit, work):
+    """The threshold bits of the counts above 4, in the third row of ``work``."""
     for lane in range(CHUNK):
         work[2 * CHUNK + lane] = _ZERO
-    for count in range(degree + 1):
-        chosen = _ZERO - ((levels[count] >> _U64(bit)) & _U64(1))
-        if chosen != _ZERO:
+    for count in range(5, degree + 1):
+        if _bit(levels, count, bit) != _ZERO:
+            chosen = masks[count * CHUNK : (count + 1) * CHUNK]
             for lane in range(CHUNK):
-                work[2 * CHUNK + lane] |= masks[_ROW(count), lane]
+                work[2 * CHUNK + lane] |= chosen[lane]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _round(masks, levels, bit, state, work):
+    """One bit of the comparison: ``work`` is (decided up, undecided, bits of counts above 4) by lane."""
+    c0, c1, c2 = _bit(levels, 0, bit), _bit(levels, 1, bit), _bit(levels, 2, bit)
+    c3, c4 = _bit(levels, 3, bit), _bit(levels, 4, bit)
     for lane in range(CHUNK):
+        target = work[2 * CHUNK + lane] | (masks[lane] & c0) | (masks[CHUNK + lane] & c1)
+        target |= (masks[2 * CHUNK + lane] & c2) | (masks[3 * CHUNK + lane] & c3) | (masks[4 * CHUNK + lane] & c4)
         random = next64(state, CHUNK, lane)
-        target = work[2 * CHUNK + lane]
-        open_ = work[CHUNK + lane]
-        work[lane] |= open_ & target & ~random
-        work[CHUNK + lane] = open_ & ~(random ^ target)
+        undecided = work[CHUNK + lane]
+        work[lane] |= undecided & target & ~random
+        work[CHUNK + lane] = undecided & ~(random ^ target)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -160,8 +178,12 @@ def _bernoulli(masks, degree, levels, state, work):
     for lane in range(CHUNK):
         work[lane] = _ZERO
         work[CHUNK + lane] = _ONES
+        work[2 * CHUNK + lane] = _ZERO
     for step in range(_BITS):
-        _round(masks, degree, levels, _BITS - 1 - step, state, work)
+        bit = _BITS - 1 - step
+        if degree > 4:
+            _high_counts(masks, degree, levels, bit, work)
+        _round(masks, levels, bit, state, work)
         if step >= _UNCHECKED:
             undecided = _ZERO
             for lane in range(CHUNK):
@@ -173,7 +195,7 @@ def _bernoulli(masks, degree, levels, state, work):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sweep_word(row, table, sites, sizes, degrees, levels, seed, sweeps):
     planes, work = np.empty(4 * CHUNK, np.uint64), np.empty(3 * CHUNK, np.uint64)
-    masks = np.empty((DEGREES + 1, CHUNK), np.uint64)
+    masks = np.empty((DEGREES + 1) * CHUNK, np.uint64)
     state = np.empty(4 * CHUNK, np.uint64)
     seed_lanes64(seed, state)
     for _ in range(sweeps):

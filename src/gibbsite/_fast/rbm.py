@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from gibbsite._fast.memory import aligned32
-from gibbsite._fast.product import preferred
+from gibbsite._fast.product import multiply
 from gibbsite._fast.random import exp_negative, next32, seed_lanes32, substream, uniform32
 
 LANES = 32
@@ -57,14 +57,12 @@ def draw_bernoulli(logits, bias, out, seed):
             target[index] = held[index]
 
 
-def block_gibbs(v, h, weights, visible_bias, hidden_bias, seed, alternations, multiply=None):
+def block_gibbs(v, h, weights, visible_bias, hidden_bias, seed, alternations):
     """``alternations`` times, in place: ``h ~ P(h | v)``, then ``v ~ P(v | h)``.
 
     Args: v (chains, visible), h (chains, hidden) float32 holding 0. and 1. (h is overwritten); weights (hidden,
-    visible) float32; visible_bias (visible,), hidden_bias (hidden,) float32; seed uint64; alternations int;
-    multiply(a, b, out=), a float32 matrix product (None: `product.preferred`).
+    visible) float32; visible_bias (visible,), hidden_bias (hidden,) float32; seed uint64; alternations int.
     """
-    multiply = multiply or preferred()
     for step in range(alternations):
         multiply(v, weights.T, out=h)
         draw_bernoulli(h, hidden_bias, h, np.uint64(substream(np.uint64(seed), np.uint64(2 * step))))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 
-def arviz() -> Any:
+def load_arviz() -> Any:
     """The arviz module."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
@@ -16,7 +16,10 @@ def arviz() -> Any:
 
 def each(name: str, values: np.ndarray) -> list[float]:
     """ArviZ's `name` of every column of values (draws, chains, columns); NaN where a column never moves."""
-    function = getattr(arviz(), name)
+    function = getattr(load_arviz(), name)
     still = np.all(values == values[:1, :1], axis=(0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return [float("nan") if still[k] else float(function(values[..., k].T)) for k in range(values.shape[2])]
+        return [
+            float("nan") if still[k] else float(np.asarray(function(values[..., k].T)).item())
+            for k in range(values.shape[2])
+        ]

@@ -14,7 +14,7 @@ from ..space import Binary, Categorical
 
 @final
 class Bernoulli(Distribution, Factorised, ClosedForm):
-    """log q(x) = sum_i x_i l_i - softplus(l_i), l the logits, of the event's shape.
+    """log q(x) = sum_i x_i l_i - log(1 + exp l_i), l the logits, of the event's shape.
 
     Example:
         >>> import torch, gibbsite as gb
@@ -39,7 +39,7 @@ class Bernoulli(Distribution, Factorised, ClosedForm):
 
     def forward(self, x: Tensor) -> Tensor:
         z = self.space.embed(x, self.logits.dtype)
-        return (z * self.logits - nn.functional.softplus(self.logits)).flatten(z.ndim - self.logits.ndim).sum(-1)
+        return (z * self.logits + nn.functional.logsigmoid(-self.logits)).flatten(z.ndim - self.logits.ndim).sum(-1)
 
     def sample(self, n: int, *, seed: Seed) -> Tensor:
         source = random.generator(seed, self.logits.device)

@@ -83,7 +83,8 @@ class Mixture(Distribution, Moments):
         source = random.generator(seed, self.log_weights.device)
         which = random.categorical(self.log_weights.expand(n, -1), source)
         counts = which.bincount(minlength=len(self.components)).tolist()
-        draws = torch.cat([c.sample(k, seed=source) for c, k in zip(self.components, counts, strict=True) if k or n == 0])
+        parts = [c for c in self.components if isinstance(c, Distribution)]
+        draws = torch.cat([c.sample(k, seed=source) for c, k in zip(parts, counts, strict=True) if k or n == 0])
         return draws if n == 0 else torch.empty_like(draws).index_copy(0, which.argsort(stable=True), draws)
 
 

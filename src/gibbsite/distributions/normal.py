@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from .. import random
-from ..model import Distribution
+from ..model import ClosedScore, Distribution
 from ..random import Seed
 from ..space import Real
 
@@ -41,6 +41,10 @@ class _Scale(nn.Module, ABC):
         """S^-1 x."""
 
     @abstractmethod
+    def pull(self, away: Tensor) -> Tensor:
+        """(S S^T)^-1 away: the precision matrix times it."""
+
+    @abstractmethod
     def log_det(self) -> Tensor:
         """log |det S|."""
 
@@ -63,6 +67,9 @@ class _Diagonal(_Scale):
     def whiten(self, x: Tensor) -> Tensor:
         return x / self.scale
 
+    def pull(self, away: Tensor) -> Tensor:
+        return away / self.scale.square()
+
     def log_det(self) -> Tensor:
         return self.scale.log().sum()
 
@@ -73,19 +80,21 @@ class _Diagonal(_Scale):
 @final
 class _Triangular(_Scale):
     lower: Tensor
-    inverse_transposed: Tensor
+    precision: Tensor
 
     def __init__(self, lower: Tensor):
         super().__init__()
-        eye = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
         self.register_buffer("lower", lower)
-        self.register_buffer("inverse_transposed", torch.linalg.solve_triangular(lower, eye, upper=False).T.contiguous())
+        self.register_buffer("precision", torch.cholesky_inverse(lower))
 
     def stretch(self, noise: Tensor) -> Tensor:
         return noise @ self.lower.T
 
     def whiten(self, x: Tensor) -> Tensor:
-        return x @ self.inverse_transposed
+        return torch.linalg.solve_triangular(self.lower.T, x, upper=True, left=False)
+
+    def pull(self, away: Tensor) -> Tensor:
+        return away @ self.precision
 
     def log_det(self) -> Tensor:
         return self.lower.diagonal().log().sum()
@@ -95,7 +104,7 @@ class _Triangular(_Scale):
 
 
 @final
-class Normal(Distribution, Moments):
+class Normal(Distribution, Moments, ClosedScore):
     """log q(x) = -(x - m)^T C^-1 (x - m) / 2 - log det(2 pi C) / 2, m a vector and C its covariance matrix.
 
     `Normal.standard` and `Normal.diagonal` make normal laws with independent entries on states of any shape. The moments
@@ -161,8 +170,17 @@ class Normal(Distribution, Moments):
         return self.scale.covariance()
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
-        z = self.scale.whiten(self.space.embed(x) - self.location).flatten(x.ndim - self.location.ndim)
-        return torch.add(self.log_peak, torch.linalg.vecdot(z, z), alpha=-0.5)
+        away = self.space.embed(x) - self.location
+        return torch.add(self.log_peak, self._dot(away, self.scale.pull(away)), alpha=-0.5)
+
+    def closed_score(self, x: Tensor) -> tuple[Float[Tensor, "*batch"], Tensor]:
+        away = self.space.embed(x) - self.location
+        pull = self.scale.pull(away)
+        return torch.add(self.log_peak, self._dot(away, pull), alpha=-0.5), pull.neg_()
+
+    def _dot(self, a: Tensor, b: Tensor) -> Tensor:
+        first = a.ndim - self.location.ndim
+        return torch.linalg.vecdot(a.flatten(first), b.flatten(first)) if self.location.ndim else a * b
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n *event"]:
         source = random.generator(seed, self.location.device)

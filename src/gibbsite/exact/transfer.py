@@ -13,7 +13,7 @@ def kaufman_log_z(rows: int, columns: int, coupling: float | Tensor) -> Float[Te
     Z = 1/2 (2 sinh 2K)^(nm/2) [prod 2cosh(m g_(2r+1) / 2) + prod 2sinh(m g_(2r+1) / 2)
                                + prod 2cosh(m g_(2r) / 2) + prod 2sinh(m g_(2r) / 2)],
     r = 0..n-1, cosh g_l = cosh 2K coth 2K - cos(pi l / n), g_0 = 2K + ln tanh K with its sign.
-    Differentiable in K: minus the first derivative is energy / J.
+    Twice differentiable in K: -d/dK is the mean energy in units of J, K^2 d^2/dK^2 the heat capacity.
 
     References: Kaufman (1949), Crystal statistics II.
 
@@ -30,11 +30,12 @@ def kaufman_log_z(rows: int, columns: int, coupling: float | Tensor) -> Float[Te
     rest = torch.acosh(cosh_g[1:])
     g = torch.cat(((2 * K + torch.log(torch.tanh(K)))[None], rest))
     half = columns * g / 2
-    log_cosh = half.abs() + torch.log1p(torch.exp(-2 * half.abs()))
-    log_sinh = half.abs() + torch.log(-torch.expm1(-2 * half.abs()))
+    log_cosh = torch.logaddexp(half, -half)
+    # g_0 changes sign at the critical point, so its 2 sinh is taken as 2 cosh times a signed, smooth tanh
+    log_sinh = torch.cat((log_cosh[:1], half[1:] + torch.log(-torch.expm1(-2 * half[1:]))))
     odd, even = slice(1, None, 2), slice(0, None, 2)
     terms = torch.stack((log_cosh[odd].sum(), log_sinh[odd].sum(), log_cosh[even].sum(), log_sinh[even].sum()))
-    sign = torch.stack((*[torch.ones_like(K)] * 3, torch.sign(g[0])))
+    sign = torch.stack((*[torch.ones_like(K)] * 3, torch.tanh(half[0])))
     largest = terms.max()
     total = largest + torch.log((sign * torch.exp(terms - largest)).sum())
     return total - math.log(2) + rows * columns / 2 * torch.log(2 * torch.sinh(2 * K))

@@ -36,6 +36,10 @@ class Couplings(nn.Module, ABC):
         """The pairs that are coupled or that learning could couple, i < j."""
 
     @abstractmethod
+    def structure_weights(self) -> Float[Tensor, " edges"]:
+        """J on `structure()`."""
+
+    @abstractmethod
     def edge_weights(self) -> Float[Tensor, " edges"]:
         """J on those pairs."""
 
@@ -71,6 +75,10 @@ class DenseCouplings(Couplings):
     def structure(self) -> Tensor:
         return torch.triu_indices(self.sites, self.sites, 1, device=self.weight.device).T
 
+    def structure_weights(self) -> Tensor:
+        i, j = torch.triu_indices(self.sites, self.sites, 1, device=self.weight.device)
+        return (self.weight[i, j] + self.weight[j, i]) / 2
+
     def edge_weights(self) -> Tensor:
         i, j = self.edges().T
         return self.matrix()[i, j]
@@ -87,7 +95,7 @@ class SparseCouplings(Couplings):
     def __init__(self, sites: int, edges: Int[Tensor, "edges 2"], weights: Tensor):
         super().__init__()
         self.sites = sites
-        pairs = check_edges(edges, sites)
+        pairs = check_edges(edges, sites).to(weights.device)
         if (
             tuple(weights.shape) not in ((), (len(pairs),))
             or not weights.is_floating_point()
@@ -96,7 +104,7 @@ class SparseCouplings(Couplings):
             raise ValueError(
                 f"weights: expected finite floats, one or {len(pairs)}, got {weights.dtype} {tuple(weights.shape)}"
             )
-        neighbour, edge = neighbour_table(pairs, sites)
+        neighbour, edge = (t.to(pairs.device) for t in neighbour_table(pairs.cpu(), sites))
         self.weights = nn.Parameter(weights.expand(len(pairs)).clone())
         self.register_buffer("_pairs", pairs)
         self.register_buffer("_neighbour", neighbour)
@@ -124,6 +132,9 @@ class SparseCouplings(Couplings):
 
     def structure(self) -> Tensor:
         return self._pairs
+
+    def structure_weights(self) -> Tensor:
+        return self.weights
 
     def edge_weights(self) -> Tensor:
         return self.weights

@@ -70,7 +70,7 @@ class FHMM(Model, ClosedForm, Blocked):
         self.register_buffer("variance", torch.tensor(variance, dtype=weight.dtype, device=weight.device))
         self.register_buffer("start", _probability("start", start, weight))
         self.register_buffer("stay", _probability("stay", stay, weight))
-        self.register_buffer("truth", None)
+        self.register_buffer("truth", None, persistent=False)
 
     @classmethod
     def random(

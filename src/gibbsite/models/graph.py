@@ -48,7 +48,8 @@ def check_independent(blocks: Sequence[Sequence[int]], edges: Tensor, sites: int
     for number, block in enumerate(blocks):
         members = torch.as_tensor(block, dtype=torch.long)
         if (
-            len(members.unique()) != len(members)
+            not len(members)
+            or len(members.unique()) != len(members)
             or members.min() < 0
             or members.max() >= sites
             or bool((block_of[members] >= 0).any())

@@ -44,6 +44,8 @@ class Ising(Model, ClosedForm, Blocked, Ferromagnet):
         field = torch.as_tensor(field, dtype=weight.dtype, device=weight.device)
         if tuple(field.shape) not in ((), (sites,)):
             raise ValueError(f"field: expected a number or shape ({sites},), got shape {tuple(field.shape)}")
+        if not field.isfinite().all():
+            raise ValueError(f"field: expected finite numbers, got {int((~field.isfinite()).sum())} that are not")
         self.field = nn.Parameter(field.expand(sites).clone())
         self.space = Binary(sites)
         self._classes: list[Tensor] | None = None

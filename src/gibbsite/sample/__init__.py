@@ -5,6 +5,7 @@ from .anneal import anneal
 from .balance import Balance, Barker, Maximum, Minimum, Power
 from .clusters import SwendsenWang, Wolff
 from .combine import Cycle, Mixture, Repeat
+from .compiled import compiled
 from .discrete_langevin import DiscreteLangevin
 from .gibbs import BlockGibbs, Gibbs, GibbsSweep
 from .hamming_ball import HammingBall
@@ -18,5 +19,6 @@ from .path_auxiliary import PathAuxiliary
 from .relaxed import DiscreteSVGD, RelaxedHMC, RelaxedMALA
 from .stochastic import SGHMC, SGLD, polynomial_decay
 from .tempering import Tempering, tuned_ladder
+from .trace import Trace, trace
 from .window import InformedWindow
 from .within_gibbs import WithinGibbs

@@ -103,7 +103,7 @@ def best(make: Callable[[V], K], candidates: Sequence[V], model: Model, x: Tenso
         >>> from gibbsite.sample import MH, Informed, adapt
         >>> model = gb.models.Ising.lattice(4, coupling=0.1)
         >>> x = model.space.uniform().sample(16, seed=0)
-        >>> tuned = adapt.best(lambda n: MH(Informed(draws=n)), [1, 2, 4], model, x, steps=20, seed=1)
+        >>> tuned = adapt.best(lambda n: MH(Informed(draws=n)), [1, 3, 5], model, x, steps=20, seed=1)
     """
     if not candidates or steps < 1:
         raise ValueError(f"candidates, steps: expected at least one of each, got {len(candidates)}, {steps}")

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from ..diagnose._arviz import arviz
+from ..diagnose._arviz import load_arviz
 from .kernel import Cost
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Chain:
         """
         values = self.samples if statistic is None else statistic(self.samples)
         posterior = {"x": _by_chain(values)}
-        return arviz().from_dict(posterior=posterior, sample_stats={"lp": _by_chain(self.u)})
+        return load_arviz().from_dict(posterior=posterior, sample_stats={"lp": _by_chain(self.u)})
 
     def summary(self, statistic: Statistic | None = None) -> "pandas.DataFrame":
         """Mean, sd, MCSE, ESS and R-hat by ArviZ: of U and of `statistic(x)`, or of the first sites when none is given."""
@@ -61,7 +61,7 @@ class Chain:
         else:
             values["statistic"] = _by_chain(statistic(self.samples))
         with np.errstate(divide="ignore", invalid="ignore"):
-            table = arviz().summary(arviz().from_dict(posterior=values), kind="all", round_to="none")
+            table = load_arviz().summary(load_arviz().from_dict(posterior=values), kind="all", round_to="none")
         return cast("pandas.DataFrame", table)
 
 

@@ -4,15 +4,25 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from ..model import Model
+from ..model import Model, check_model
 from ..space import Discrete
 
 
 def discrete(model: Model) -> Discrete:
     """The model's space, if it is a product of discrete sites."""
-    if not isinstance(model.space, Discrete):
-        raise TypeError(f"kernel: expected a model on Binary or Categorical sites, got one on {model.space}")
-    return model.space
+    space = check_model(model).space
+    if not isinstance(space, Discrete):
+        raise TypeError(f"kernel: expected a model on Binary or Categorical sites, got one on {space}")
+    return space
+
+
+def check_parity(model: Model, moves: int, name: str) -> None:
+    """An error where an even number of single-bit moves would keep the parity of sum(x) for ever."""
+    if discrete(model).states == 2 and moves % 2 == 0:
+        raise ValueError(
+            f"{name}: expected an odd number on two-state sites, got {moves}: an even number of flips keeps the parity of "
+            "sum(x), so half of the states would never be reached"
+        )
 
 
 def free_mask(model: Model, clamp: Tensor | None, device: torch.device) -> Bool[Tensor, " sites"]:

@@ -73,7 +73,7 @@ class Wolff(Kernel):
         old = state.x.flatten(1).long()
         new = torch.where(member, (old + shift[:, None]) % states, old)
         site = torch.arange(label.shape[1], device=label.device)
-        change = (field[site, new] - field[site, old]).sum(1).clamp(max=0)
+        change = (field[site, new] - field[site, old]).sum(1).clamp(max=0).detach()
         change = change.masked_fill((member & ~free_mask(model, self.clamp, label.device)).any(1), -torch.inf)
         accepted = random.accept(change, generator)
         x = torch.where(accepted[:, None], new, old).to(state.x.dtype).view_as(state.x)

@@ -1,11 +1,262 @@
-"""The one table of compiled loops: which (kernel, model, device) has a faster way to draw from the same law."""
+"""The one table of compiled CPU loops: which (kernel, model, device) has a faster way to draw from the same law.
 
+Kernels and models don't know of it: `gibbsite.run` asks `compiled` for a runner, and learners may. A runner draws from the
+same law as its kernel, from another stream of the same generator; it runs float32 models on the CPU only, and everything
+else stays with the kernel itself.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
 from torch import Tensor
 
-from ..model import Model
-from .kernel import Kernel
+from .._fast import clusters, gibbs, gwg, gwg_rbm, packed, potential, rbm
+from ..model import Model, dtype_of
+from ..models.graph import compressed_rows
+from ..models.ising import Ising
+from ..models.net import MLP
+from ..models.rbm import RBM
+from ..random import Source
+from ..space import Real
+from . import balance, mlp_score
+from .clamp import free_mask
+from .clusters import SwendsenWang, Wolff
+from .combine import Repeat
+from .gibbs import BlockGibbs, Gibbs, GibbsSweep
+from .informed import Informed
+from .kernel import MH, Cost, Info, Kernel, State
+
+_PACKED_CHAINS = 16  # fewer leave most of a 64-chain word empty
+
+
+class _Graph(NamedTuple):
+    """An Ising model as the loops take it: rows of neighbours with their weights, and the field."""
+
+    offsets: np.ndarray
+    neighbours: np.ndarray
+    weights: np.ndarray
+    field: np.ndarray
+
+
+Loop = Callable[[Any, Any, np.ndarray, np.ndarray, np.uint64, int], np.ndarray]
+
+
+@final
+@dataclass(frozen=True)
+class OnCompiledModel(Kernel):
+    """`kernel` with the model's score taken by a compiled loop."""
+
+    kernel: Kernel
+    swap: Callable[[Any], Model]
+
+    def init(self, model: Model, x: Tensor) -> Any:
+        return self.kernel.init(self.swap(model), x)
+
+    def step(self, model: Model, state: Any, generator: Source) -> tuple[Any, Info]:
+        return self.kernel.step(self.swap(model), state, generator)
+
+
+@final
+@dataclass(frozen=True)
+class Compiled(Kernel):
+    """`times` steps of `kernel` by a compiled loop; its state is (x, u), with nothing kept for the torch path."""
+
+    kernel: Any
+    times: int
+    loop: Loop
+
+    def init(self, model: Model, x: Tensor) -> State:
+        start = self.kernel.init(model, x)
+        return State(start.x, start.u)
+
+    def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
+        assert isinstance(generator, torch.Generator)
+        seed = np.uint64(int(torch.randint(2**63 - 1, (), generator=generator)))
+        x, u = state.x.numpy().copy(), state.u.double().numpy().copy()
+        accepted = self.loop(self.kernel, model, x, u, seed, self.times)
+        rate = torch.from_numpy(accepted / self.times).to(state.u.dtype)
+        new = State(torch.from_numpy(x), _finite(torch.from_numpy(u)).to(state.u.dtype))
+        return new, Info(rate, rate > 0, _COST[type(_move(self.kernel))](self.kernel, model, self.times))
 
 
 def compiled(kernel: Kernel, model: Model, x: Tensor) -> Kernel:
-    """A kernel with the same law that runs compiled loops, if there is one for this model and device; else `kernel`."""
-    return kernel
+    """A kernel with the same law that runs compiled loops, if there is one for this model and device; else `kernel`.
+
+    Example:
+        >>> import gibbsite as gb
+        >>> model = gb.models.Ising.lattice(8, coupling=0.3)
+        >>> x = model.space.uniform().sample(4, seed=0)
+        >>> type(gb.sample.compiled(gb.sample.GibbsSweep(), model, x)).__name__
+        'Compiled'
+    """
+    if x.device.type != "cpu" or dtype_of(model) != torch.float32:
+        return kernel
+    if isinstance(model, MLP) and isinstance(model.space, Real) and mlp_score.covers(model):
+        return OnCompiledModel(kernel, mlp_score.compiled)
+    inner, times = (kernel.kernel, kernel.times) if isinstance(kernel, Repeat) else (kernel, 1)
+    loop = _TABLE.get((type(_move(inner)), type(model)))
+    return kernel if loop is None or not loop.covers(inner, model) else Compiled(inner, times, loop.run)
+
+
+def _move(kernel: Any) -> Any:
+    return kernel.proposal if isinstance(kernel, MH) else kernel
+
+
+def _finite(u: Tensor) -> Tensor:
+    if not u.isfinite().all():
+        raise ValueError("U(x): a compiled loop met a value that is not finite; check the model's weights")
+    return u
+
+
+_structures: WeakKeyDictionary[Model, tuple[np.ndarray, np.ndarray, np.ndarray]] = WeakKeyDictionary()
+_plans: WeakKeyDictionary[Model, dict[bytes, Any]] = WeakKeyDictionary()
+
+
+def _graph(model: Ising) -> _Graph:
+    """The model's rows: the structure is kept, weights and field are read anew, for learning changes them."""
+    if model not in _structures:
+        rows = compressed_rows(model.pairs.structure(), model.pairs.sites)
+        offsets, neighbours, number = (part.numpy() for part in rows)
+        _structures[model] = (offsets, neighbours.astype(np.int32), number)
+    offsets, neighbours, number = _structures[model]
+    with torch.no_grad():
+        weights = model.pairs.structure_weights().numpy()[number]
+        field = model.field.detach().contiguous().numpy()
+    if not (np.isfinite(weights).all() and np.isfinite(field).all()):
+        raise ValueError("U(x): the couplings or fields are not finite; check the model's weights")
+    return _Graph(offsets, neighbours, weights, field)
+
+
+def _free(kernel: Any, model: Model) -> np.ndarray:
+    return free_mask(model, _move(kernel).clamp, torch.device("cpu")).numpy()
+
+
+def _order(kernel: Any, model: Model) -> np.ndarray:
+    return np.flatnonzero(_free(kernel, model)).astype(np.int32)
+
+
+def _ising_sweep(kernel: GibbsSweep, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
+    graph = _graph(model)
+    gibbs.sweep(x, *graph, _order(kernel, model), seed, times)
+    u[:] = potential.ising(x, *graph)
+    return np.full(len(x), times)
+
+
+def _ising_gibbs(kernel: Gibbs, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
+    graph = _graph(model)
+    gibbs.random_scan(x, *graph, _order(kernel, model), seed, times * kernel.sites)
+    u[:] = potential.ising(x, *graph)
+    return np.full(len(x), times)
+
+
+def _ising_blocks(kernel: BlockGibbs, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
+    graph, free = _graph(model), _free(kernel, model)
+    blocked = model if kernel.blocks is None else model.with_blocks(kernel.blocks)
+    classes = [members.numpy()[free[members.numpy()]] for members in blocked.classes]
+    order = np.concatenate(classes).astype(np.int32)
+    if _uniform(graph) and len(x) >= _PACKED_CHAINS:
+        starts = np.concatenate(([0], np.cumsum([len(members) for members in classes])))
+        plans, key = _plans.setdefault(model, {}), order.tobytes() + starts.tobytes()
+        plan = plans.get(key) or plans.setdefault(key, packed.plan(graph.offsets, graph.neighbours, order, starts))
+        levels = packed.thresholds(graph.weights[0], graph.field[0])
+        words = packed.pack(x)
+        table, sites, sizes, degrees = plan
+        packed.sweep(words, table, sites, sizes, degrees, levels, seed, times)
+        packed.unpack(words, x)
+    else:
+        gibbs.sweep(x, *graph, order, seed, times)
+    u[:] = potential.ising(x, *graph)
+    return np.full(len(x), times)
+
+
+def _uniform(graph: _Graph) -> bool:
+    """Whether one coupling and one field serve all sites, few enough neighbours each: then 64 chains share a word."""
+    few = len(graph.weights) > 0 and np.diff(graph.offsets).max() <= packed.DEGREES
+    return bool(few and (graph.weights == graph.weights[0]).all() and (graph.field == graph.field[0]).all())
+
+
+def _ising_gwg(kernel: Any, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
+    temperature = kernel.proposal.balance.temperature
+    return gwg.steps(x, u, *_graph(model), _free(kernel, model).astype(np.uint8), temperature, seed, times)
+
+
+def _ising_wolff(kernel: Wolff, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
+    graph = _graph(model)
+    clusters.wolff(x, *graph, (~_free(kernel, model)).astype(np.uint8), seed, times)
+    u[:] = potential.ising(x, *graph)
+    return np.full(len(x), times)
+
+
+def _ising_clusters(
+    kernel: SwendsenWang, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int
+) -> np.ndarray:
+    graph = _graph(model)
+    clusters.swendsen_wang(x, *graph, (~_free(kernel, model)).astype(np.uint8), seed, times)
+    u[:] = potential.ising(x, *graph)
+    return np.full(len(x), times)
+
+
+def _rbm_weights(model: RBM) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    parts = (model.weight, model.visible_bias, model.hidden_bias)
+    weight, visible, hidden = (part.detach().contiguous().numpy() for part in parts)
+    return weight, visible, hidden
+
+
+def _rbm_blocks(kernel: BlockGibbs, model: RBM, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
+    weight, visible, hidden = _rbm_weights(model)
+    v, h = x.astype(np.float32), np.empty((len(x), len(hidden)), np.float32)
+    rbm.block_gibbs(v, h, weight, visible, hidden, seed, times)
+    x[:] = v
+    with torch.no_grad():
+        u[:] = model(torch.from_numpy(v)).numpy()
+    return np.full(len(x), times)
+
+
+def _rbm_gwg(kernel: Any, model: RBM, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
+    temperature = kernel.proposal.balance.temperature
+    return gwg_rbm.rbm_steps(x, u, *_rbm_weights(model), _free(kernel, model).astype(np.uint8), temperature, seed, times)
+
+
+def _always(kernel: Any, model: Any) -> bool:
+    return True
+
+
+def _one_flip(kernel: Any, model: Any) -> bool:
+    """Gibbs-With-Gradients with one draw; on an Ising model the first order is exact, so either `how` is the same law."""
+    proposal = kernel.proposal
+    power = isinstance(proposal.balance, balance.Power)
+    return power and proposal.draws == 1 and (proposal.how == "taylor" or isinstance(model, Ising))
+
+
+def _unclamped(kernel: BlockGibbs, model: Any) -> bool:
+    return kernel.clamp is None
+
+
+class _Entry(NamedTuple):
+    run: Any
+    covers: Callable[[Any, Any], bool] = _always
+
+
+_TABLE: dict[tuple[type, type], _Entry] = {
+    (Gibbs, Ising): _Entry(_ising_gibbs),
+    (GibbsSweep, Ising): _Entry(_ising_sweep),
+    (BlockGibbs, Ising): _Entry(_ising_blocks),
+    (Informed, Ising): _Entry(_ising_gwg, _one_flip),
+    (Wolff, Ising): _Entry(_ising_wolff),
+    (SwendsenWang, Ising): _Entry(_ising_clusters),
+    (BlockGibbs, RBM): _Entry(_rbm_blocks, _unclamped),
+    (Informed, RBM): _Entry(_rbm_gwg, _one_flip),
+}
+
+_COST: dict[type, Callable[[Any, Any, int], Cost]] = {
+    Gibbs: lambda kernel, model, times: Cost(times * kernel.sites),
+    GibbsSweep: lambda kernel, model, times: Cost(times * model.space.sites),
+    BlockGibbs: lambda kernel, model, times: Cost(times * (1 + model.blocks)),
+    Informed: lambda kernel, model, times: Cost(times, times if kernel.proposal.how == "taylor" else 0),
+    Wolff: lambda kernel, model, times: Cost(times),
+    SwendsenWang: lambda kernel, model, times: Cost(times),
+}

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import random
 from ..model import Distribution, Factorised, Model, evaluate
 from ..random import Source
-from .clamp import discrete, free_sites
+from .clamp import check_parity, discrete, free_sites
 from .informed import apply_moves
 from .kernel import Cost, Proposal, State
 
@@ -59,6 +59,7 @@ class RandomFlips(Proposal):
     def init(self, model: Model, x: Tensor) -> State:
         x = discrete(model).check(x)
         free_sites(model, self.clamp, x.device)
+        check_parity(model, self.sites, "sites")
         return State(x, evaluate(model, x, start=True))
 
     def propose(self, model: Model, state: State, generator: Source) -> tuple[State, Tensor, Cost]:

@@ -13,7 +13,7 @@ from ..model import Model
 from ..random import Source
 from ..space import Discrete
 from .balance import Balance, Power
-from .clamp import discrete, free_mask
+from .clamp import check_parity, discrete, free_mask
 from .kernel import Cost, Proposal, State
 
 
@@ -24,7 +24,8 @@ class Informed(Proposal):
 
     how="taylor" is Gibbs-With-Gradients: d from one gradient, which the next step reuses. how="exact" is Zanella's
     locally balanced proposal. With `draws` N > 1, N (site, shift) pairs are drawn i.i.d. and all applied (modulo the
-    number of states); q is then over index paths, and the acceptance uses the product of all N at x' (appendix D.2).
+    number of states); q is then over index paths, and the acceptance uses the product of all N at x' (appendix D.2). On
+    bits N must be odd: an even number of flips would keep the parity of sum(x) for ever.
 
     References: Grathwohl et al. (2021), Oops I took a gradient; Zanella (2020), Informed proposals for local MCMC.
 
@@ -44,6 +45,7 @@ class Informed(Proposal):
             raise ValueError(f"draws: expected at least 1, got {self.draws}")
 
     def init(self, model: Model, x: Tensor) -> State:
+        check_parity(model, self.draws, "draws")
         return self._at(model, discrete(model).check(x), start=True)
 
     def _at(self, model: Model, x: Tensor, start: bool = False) -> State:
@@ -77,9 +79,11 @@ def move_logits(
     shift = torch.arange(1, space.states, device=x.device)
     target = (x.reshape(len(x), -1, 1).long() + shift) % space.states
     log_g = balance.log(change.gather(-1, target))
-    if clamp is not None:
-        log_g = log_g.masked_fill(~free_mask(model, clamp, x.device)[:, None], -torch.inf)
-    return u, log_g
+    held = ~free_mask(model, clamp, x.device)[:, None]
+    log_g = log_g.masked_fill(held, -torch.inf)
+    # a state whose neighbours are all impossible proposes any of them and stays, for each is rejected
+    stuck = (log_g == -torch.inf).flatten(1).all(1)[:, None, None]
+    return u, torch.where(stuck & ~held, 0.0, log_g)
 
 
 def apply_moves(space: Discrete, x: Tensor, moves: Int[Tensor, "chains draws"]) -> Tensor:

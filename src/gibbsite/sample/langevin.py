@@ -30,7 +30,7 @@ def real(model: Model, x: Tensor) -> Tensor:
 
 def squared_norm(x: Float[Tensor, "chains *event"]) -> Float[Tensor, " chains"]:
     """The sum of squares of each event."""
-    return x.flatten(1).square().sum(-1)
+    return x.reshape(len(x), -1).square().sum(-1)
 
 
 @final

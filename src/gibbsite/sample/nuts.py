@@ -13,7 +13,7 @@ from ..model import Model
 from ..random import Source
 from .kernel import Cost, Info, Kernel, State, select
 from .langevin import check_step_size, real
-from .trajectory import Metric, Point, check_mass, kinetic, metric, slope
+from .trajectory import Metric, Point, check_mass, inner, kinetic, metric, slope
 
 _DIVERGENT = 1000.0  # a point of this many nats more than the start ends the trajectory
 
@@ -114,7 +114,7 @@ class NUTS(Kernel):
             rows = rows[branch.alive & ~turned]
             if not len(rows):
                 break
-        moved = (tree.x != state.x).flatten(1).any(-1)
+        moved = (tree.x != state.x).reshape(len(state.x), -1).any(-1)
         cost = Cost(gradients / len(state.x), gradients / len(state.x))
         new = State(tree.x, tree.u, Local(tree.gradient, depth, divergent))
         return new, Info(tree.accepted / tree.leaves, moved, cost)
@@ -144,7 +144,8 @@ def _grow(
         u, gradient = slope(model, x)
         end = Point(x, torch.addcmul(p, step, gradient, value=0.5), u, gradient)
         log_weight = tree.energy + u - kinetic(end.momentum, mass.velocity(end.momentum))
-        branch = _add(branch, end, torch.where(log_weight > -_DIVERGENT, log_weight, -torch.inf), generator)
+        sound = (log_weight > -_DIVERGENT) & (log_weight < torch.inf)
+        branch = _add(branch, end, torch.where(sound, log_weight, -torch.inf), generator)
         turned = _turned_within(branch, leaf, open_ends, mass)
         branch = branch._replace(alive=branch.alive & ~turned, steps=leaf + 1)
         if not bool(branch.alive.any()):
@@ -184,10 +185,8 @@ def _turned_within(branch: _Branch, leaf: int, open_ends: dict[int, tuple[Tensor
 
 def _turned(first: Tensor, last: Tensor, momenta: Tensor, mass: Metric) -> Bool[Tensor, " chains"]:
     """Whether going on at either end would shorten the way, for a stretch of points with this sum of momenta."""
-    way = (momenta - 0.5 * (first + last)).flatten(1)
-    ahead = torch.linalg.vecdot(mass.velocity(last).flatten(1), way)
-    behind = torch.linalg.vecdot(mass.velocity(first).flatten(1), way)
-    return ~((ahead > 0) & (behind > 0))
+    way = momenta - 0.5 * (first + last)
+    return ~((inner(mass.velocity(last), way) > 0) & (inner(mass.velocity(first), way) > 0))
 
 
 def _join(tree: _Tree, branch: _Branch, forward: Tensor, mass: Metric, generator: Source) -> tuple[_Tree, Tensor]:

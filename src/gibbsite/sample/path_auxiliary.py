@@ -12,7 +12,7 @@ from ..local import site_logits
 from ..model import Model
 from ..random import Source
 from .balance import Balance, Power
-from .clamp import discrete, free_mask
+from .clamp import check_parity, discrete, free_mask
 from .kernel import Cost, Proposal, State
 
 
@@ -22,7 +22,8 @@ class PathAuxiliary(Proposal):
     """Moves `length` times, each move drawn with g(exp d) where d is the first-order change along the path so far.
 
     The table d_ik is linear: after site i goes to k', its row becomes d_i - d_ik'. One gradient at each end serves the
-    path forward from x and the same path backward from x', so a step costs one gradient (PAFS of the paper).
+    path forward from x and the same path backward from x', so a step costs one gradient (PAFS of the paper). On bits the
+    length must be odd: an even number of flips would keep the parity of sum(x) for ever.
 
     References: Sun et al. (2022), Path auxiliary proposal for MCMC in discrete space.
     """
@@ -37,6 +38,7 @@ class PathAuxiliary(Proposal):
 
     def init(self, model: Model, x: Tensor) -> State:
         x = discrete(model).check(x)
+        check_parity(model, self.length, "length")
         return State(x, *site_logits(model, x, "taylor", start=True))
 
     def propose(self, model: Model, state: State, generator: Source) -> tuple[State, Tensor, Cost]:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import random
+from ..model import ClosedScore
 from ..random import Source
 from ..space import Space
 
@@ -65,7 +66,7 @@ class Dense(Metric):
         return (noise @ self.lower.T).view_as(like)
 
     def velocity(self, momentum: Tensor) -> Tensor:
-        return (momentum.flatten(1) @ self.inverse).view_as(momentum)
+        return (momentum.reshape(len(momentum), -1) @ self.inverse).view_as(momentum)
 
 
 @lru_cache(maxsize=8)
@@ -99,6 +100,9 @@ def metric(mass: Tensor | None, space: Space) -> Metric:
 
 def slope(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Float[Tensor, " chains"], Tensor]:
     """U(x) and its gradient, unchecked: along a trajectory a value that is not finite is a divergence, not an error."""
+    if isinstance(function, ClosedScore):
+        with torch.no_grad():
+            return function.closed_score(x)
     with torch.enable_grad():
         z = x.detach().requires_grad_()
         u = function(z)
@@ -108,9 +112,14 @@ def slope(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Float[Tensor
     return u.detach(), gradient
 
 
+def inner(a: Tensor, b: Tensor) -> Float[Tensor, " chains"]:
+    """The inner product of each chain's events."""
+    return torch.linalg.vecdot(a.reshape(len(a), -1), b.reshape(len(b), -1))
+
+
 def kinetic(momentum: Tensor, velocity: Tensor) -> Float[Tensor, " chains"]:
     """p^T M^-1 p / 2."""
-    return 0.5 * torch.linalg.vecdot(momentum.flatten(1), velocity.flatten(1))
+    return 0.5 * inner(momentum, velocity)
 
 
 class Point(NamedTuple):

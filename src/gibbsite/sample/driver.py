@@ -1,0 +1,126 @@
+"""What `run`, `moments` and `trace` share: checks, warm-up, bursts of compiled steps, progress, interruption, sums."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import rich.progress
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+from torch import Tensor
+
+from .. import random
+from ..model import Model, as_model
+from ..random import Seed, Source
+from ..space import Space
+from .combine import Repeat
+from .compiled import compiled
+from .kernel import Cost, Kernel
+
+Progress = bool | Callable[[int], None] | None  # a function is told the steps just made
+
+
+class Driver:
+    """Steps a kernel and adds up what its infos say."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        model: Callable[[Tensor], Tensor],
+        x: Tensor,
+        *,
+        steps: int,
+        warmup: int,
+        thin: int,
+        seed: Seed,
+        space: Space | None,
+    ):
+        self.model, self.generator, x = _checked(kernel, model, x, steps, warmup, thin, seed, space)
+        self.kernel, self.warmup, self.thin, self.draws = kernel, warmup, thin, steps // thin
+        self.state = kernel.init(self.model, x)
+        self._runners: dict[int, Kernel] = {}
+        self._reset()
+
+    def _reset(self) -> None:
+        self.cost, self.steps, self._acceptance = Cost(), 0, torch.zeros_like(self.state.u)
+        self.interrupted, self._began, self.seconds = False, time.perf_counter(), 0.0
+
+    def collect(self, keep: Callable[[int], bool], progress: Progress = None) -> int:
+        """Warms up, then calls `keep(draw)` after every `thin` steps until it says False; how many draws were kept."""
+        done = 0
+        try:
+            with torch.no_grad(), _bar(progress, self.warmup + self.draws * self.thin) as tell:
+                self._advance(self.warmup, tell)
+                self._reset()
+                while done < self.draws:
+                    self._advance(self.thin, tell)
+                    done += 1
+                    if not keep(done - 1):
+                        break
+        except KeyboardInterrupt:
+            self.interrupted = True
+        self.seconds = time.perf_counter() - self._began
+        return done
+
+    def _advance(self, steps: int, tell: Callable[[int], None]) -> None:
+        """`steps` steps, in bursts of at most 100 so that the bar moves and Ctrl-C is heard."""
+        while steps > 0:
+            burst = min(steps, 100)
+            if burst not in self._runners:
+                repeated = Repeat(self.kernel, burst) if burst > 1 else self.kernel
+                self._runners[burst] = compiled(repeated, self.model, self.state.x)
+            self.state, info = self._runners[burst].step(self.model, self.state, self.generator)
+            self._acceptance = self._acceptance + burst * info.acceptance
+            self.cost, self.steps = self.cost.plus(info.cost), self.steps + burst
+            tell(burst)
+            steps -= burst
+
+    def ends(self) -> tuple[Tensor, Cost, int, float, Any, bool]:
+        """Acceptance, cost, steps, seconds, state, interrupted: the last fields of every result."""
+        return self._acceptance / max(1, self.steps), self.cost, self.steps, self.seconds, self.state, self.interrupted
+
+
+def trimmed(values: Tensor, count: int) -> Tensor:
+    """The first `count` rows, in memory of their own unless that is all of them."""
+    return values if count == len(values) else values[:count].clone()
+
+
+def _checked(
+    kernel: Kernel,
+    model: Callable[[Tensor], Tensor],
+    x: Tensor,
+    steps: int,
+    warmup: int,
+    thin: int,
+    seed: Seed,
+    space: Space | None,
+) -> tuple[Model, Source, Tensor]:
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"kernel: expected a gibbsite.sample.Kernel, got {type(kernel).__name__}; a proposal is run as MH(proposal)"
+        )
+    model = as_model(model, space)
+    x = model.space.check(x)
+    if x.ndim != 1 + len(model.space.shape) or not len(x):
+        raise ValueError(
+            f"x: expected (chains, {', '.join(map(str, model.space.shape))}) with at least 1 chain, got {tuple(x.shape)}"
+        )
+    if steps < 1 or warmup < 0 or not 1 <= thin <= steps:
+        raise ValueError(f"expected steps >= 1, warmup >= 0 and 1 <= thin <= steps, got {steps}, {warmup}, {thin}")
+    return model, random.generator(seed, x.device), x
+
+
+@contextmanager
+def _bar(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
+    if callable(progress):
+        yield progress
+    elif not (sys.stderr.isatty() if progress is None else progress):
+        yield lambda steps: None
+    else:
+        columns = ("sampling", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with rich.progress.Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task("sampling", total=total)
+            yield lambda steps: bar.advance(task, steps)

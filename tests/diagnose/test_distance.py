@@ -1,0 +1,37 @@
+"""MMD and total variation against their definitions."""
+
+import pytest
+import torch
+
+import gibbsite as gb
+
+
+def test_mmd_is_its_definition_and_tells_laws_apart():
+    x, y = gb.Binary(6).uniform().sample(5, seed=0), gb.Binary(6).uniform().sample(4, seed=1)
+
+    def k(a, b):
+        return torch.exp(-(a != b).double().mean())
+
+    slow = (
+        sum(k(a, b) for a in x for b in x) / 25
+        + sum(k(a, b) for a in y for b in y) / 16
+        - 2 * sum(k(a, b) for a in x for b in y) / 20
+    )
+    assert float(gb.diagnose.mmd(x, y)) == pytest.approx(float(slow), abs=1e-12)
+    other = gb.distributions.Bernoulli(torch.full((20,), 1.0)).sample(300, seed=2)
+    same = [gb.Binary(20).uniform().sample(300, seed=s) for s in (3, 4)]
+    assert gb.diagnose.mmd(other, same[0]) > 10 * gb.diagnose.mmd(*same)
+    with pytest.raises(ValueError, match="samples of one shape"):
+        gb.diagnose.mmd(x, x[:, :3])
+
+
+def test_squared_exponential_on_real_states():
+    x = torch.tensor([[0.0], [2.0]])
+    assert gb.diagnose.squared_exponential(1.0)(x, x)[0, 1].item() == pytest.approx(torch.tensor(-2.0).exp().item())
+
+
+def test_total_variation_of_exact_frequencies_is_zero():
+    model = gb.Categorical(2, 3).uniform()
+    every = gb.exact.states(model.space)
+    assert float(gb.diagnose.total_variation(every, model)) == pytest.approx(0, abs=1e-12)
+    assert float(gb.diagnose.total_variation(every[:1].expand(7, -1), model)) == pytest.approx(8 / 9)

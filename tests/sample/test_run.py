@@ -1,0 +1,111 @@
+"""gb.run and gb.moments: shapes, warm-up, thinning, stopping, interruption, repeatability, errors."""
+
+import pytest
+import torch
+
+import gibbsite as gb
+from gibbsite.sample.kernel import Kernel
+
+S = gb.sample
+
+
+def lattice(side=4, coupling=0.2):
+    model = gb.models.Ising.lattice(side, coupling=coupling)
+    return model, model.space.uniform().sample(4, seed=0)
+
+
+def test_shapes_cost_and_summary(device):
+    model, x = lattice()
+    model, x = model.to(device), x.to(device)
+    chain = gb.run(S.MH(S.Informed()), model, x, steps=100, warmup=10, thin=5, seed=1)
+    assert chain.samples.shape == (20, 4, 16) and chain.u.shape == (20, 4) and chain.steps == 100
+    assert torch.allclose(chain.u, model(chain.samples).detach(), atol=1e-4)
+    assert chain.cost.gradients == 100 and 0 < chain.accept_rate <= 1
+    assert {"mean", "mcse_mean", "ess_bulk", "r_hat"} <= set(chain.summary().columns)
+    assert list(chain.summary(lambda x: x.double().mean(-1)).index) == ["U", "statistic"]
+    data = chain.to_arviz()
+    assert data.posterior["x"].shape == (4, 20, 16) and data.sample_stats["lp"].shape == (4, 20)
+
+
+def test_the_same_seed_gives_the_same_run_and_a_generator_is_continued():
+    model, x = lattice()
+    one, two = (gb.run(S.Gibbs(), model, x, steps=50, seed=3) for _ in range(2))
+    assert torch.equal(one.samples, two.samples)
+    g = torch.Generator().manual_seed(3)
+    first, second = (gb.run(S.Gibbs(), model, x, steps=50, seed=g) for _ in range(2))
+    assert torch.equal(first.samples, one.samples) and not torch.equal(second.samples, one.samples)
+
+
+def test_a_run_can_be_continued_from_its_state():
+    model, x = lattice()
+    g, h = (torch.Generator().manual_seed(3) for _ in range(2))
+    whole = gb.run(S.Gibbs(), model, x, steps=40, seed=g)
+    first = gb.run(S.Gibbs(), model, x, steps=15, seed=h)
+    second = gb.run(S.Gibbs(), model, first.state.x, steps=25, seed=h)
+    assert torch.equal(whole.samples, torch.cat((first.samples, second.samples)))
+
+
+def test_stops_when_rhat_is_reached():
+    model, x = lattice()
+    chain = gb.run(S.GibbsSweep(), model, x, steps=20_000, seed=0, until_rhat=1.05)
+    assert 50 <= len(chain.samples) < 20_000 and not chain.interrupted
+
+
+class _Interrupted(Kernel):
+    """Gibbs that is interrupted at its 30th step."""
+
+    def __init__(self):
+        self.count = 0
+
+    def init(self, model, x):
+        return S.Gibbs().init(model, x)
+
+    def step(self, model, state, generator):
+        self.count += 1
+        if self.count == 30:
+            raise KeyboardInterrupt
+        return S.Gibbs().step(model, state, generator)
+
+
+def test_interruption_keeps_what_was_drawn():
+    model, x = lattice()
+    chain = gb.run(_Interrupted(), model, x, steps=100, seed=0)
+    assert chain.interrupted and len(chain.samples) == len(chain.u) == 29
+    moments = gb.moments(_Interrupted(), model, x, steps=100, seed=0)
+    assert moments.interrupted
+
+
+def test_moments_are_those_of_the_stored_run():
+    model, x = lattice()
+    chain = gb.run(S.GibbsSweep(), model, x, steps=60, warmup=10, thin=3, seed=5)
+    moments = gb.moments(S.GibbsSweep(), model, x, steps=60, warmup=10, thin=3, seed=5)
+    values = chain.samples.double()
+    assert torch.allclose(moments.mean, values.mean((0, 1)))
+    assert torch.allclose(moments.stderr, values.mean(0).std(0) / 2)
+    assert moments.rhat.shape == (16,)
+    statistic = gb.moments(S.GibbsSweep(), model, x, steps=60, seed=5, statistic=lambda x: x.double().sum(-1))
+    assert statistic.mean.shape == ()
+
+
+def test_progress_bar_is_shown_on_demand(capsys):
+    model, x = lattice()
+    gb.run(S.Gibbs(), model, x, steps=5, seed=0, progress=True)
+    assert "sampling" in capsys.readouterr().err
+    gb.run(S.Gibbs(), model, x, steps=5, seed=0, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_mistakes_are_named():
+    model, x = lattice()
+    with pytest.raises(TypeError, match="a proposal is run as MH"):
+        gb.run(S.Informed(), model, x, steps=1, seed=0)
+    with pytest.raises(ValueError, match=r"expected \(chains, 16\) with at least 1 chain, got \(16,\)"):
+        gb.run(S.Gibbs(), model, x[0], steps=1, seed=0)
+    with pytest.raises(ValueError, match="steps >= 1"):
+        gb.run(S.Gibbs(), model, x, steps=3, thin=4, seed=0)
+    with pytest.raises(TypeError, match="seed: expected"):
+        gb.run(S.Gibbs(), model, x, steps=3, seed=None)
+    with pytest.raises(ValueError, match="at least 2 chains"):
+        gb.moments(S.Gibbs(), model, x[:1], steps=3, seed=0)
+    with pytest.raises(TypeError, match="Binary or Categorical"):
+        gb.run(S.Gibbs(), lambda x: -x.square().sum(-1), torch.zeros(2, 3), steps=3, seed=0, space=gb.Real(3))

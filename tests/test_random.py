@@ -1,0 +1,45 @@
+"""The draws: laws, edges, and generators that belong to the caller."""
+
+import pytest
+import torch
+
+from gibbsite import random
+
+
+def test_categorical_has_its_law_and_never_draws_the_impossible():
+    logits = torch.tensor([0.0, -torch.inf, 1.0, -3.0, -torch.inf]).expand(200_000, -1)
+    counts = random.categorical(logits, random.generator(0)).bincount(minlength=5)
+    p = logits[0].double().softmax(0)
+    assert counts[1] == counts[4] == 0
+    possible = p > 0
+    # chi-square, 2 degrees of freedom: 27.7 has tail probability 1e-6
+    assert float(((counts - 200_000 * p)[possible] ** 2 / (200_000 * p[possible])).sum()) < 27.7
+
+
+@pytest.mark.parametrize("draw", ["bernoulli", "accept"])
+def test_bernoulli_and_accept_have_their_probability(draw):
+    p = torch.tensor(0.3)
+    argument = torch.logit(p) if draw == "bernoulli" else p.log()
+    mean = getattr(random, draw)(argument.expand(200_000), random.generator(1)).double().mean()
+    assert abs(float(mean) - 0.3) < 4.9 * (0.3 * 0.7 / 200_000) ** 0.5  # two-sided 1e-6
+
+
+def test_certain_outcomes_are_certain():
+    g = random.generator(0)
+    assert random.accept(torch.zeros(1000), g).all()
+    assert not random.accept(torch.full((1000,), -torch.inf), g).any()
+    assert not random.bernoulli(torch.full((1000,), -torch.inf), g).any()
+    assert {random.choose([0.0, 2.0, 0.0], g) for _ in range(20)} == {1}
+
+
+def test_a_generator_is_continued_and_a_seed_starts_anew():
+    g = random.generator(5)
+    first = random.uniform((3,), g)
+    assert not torch.equal(first, random.uniform((3,), g))
+    assert torch.equal(first, random.uniform((3,), random.generator(5)))
+
+
+@pytest.mark.parametrize("seed", [1.5, None, True, "0"])
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(TypeError, match="seed: expected an int or"):
+        random.generator(seed)
