@@ -54,8 +54,8 @@ def log_z(model: Callable[[Tensor], Tensor], *, space: Space | None = None, devi
 
     Example:
         >>> import torch, gibbsite as gb
-        >>> round(gb.exact.log_z(gb.Binary(3).uniform()).item(), 6)
-        0.0
+        >>> gb.exact.log_z(gb.Binary(3).uniform()).abs().item() < 1e-6
+        True
     """
     return potentials(model, space=space, device=device).double().logsumexp(0)
 

@@ -1,0 +1,53 @@
+"""Every example in a docstring, and every Python block of README and CONTRIBUTING, runs."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import gibbsite
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(m.name for m in pkgutil.walk_packages(gibbsite.__path__, "gibbsite."))
+BLOCKS = [
+    (name, number, block)
+    for name in ("README.md", "CONTRIBUTING.md")
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.S))
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name):
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize(("name", "number", "block"), BLOCKS, ids=[f"{b[0]}-{b[1]}" for b in BLOCKS])
+def test_blocks_run(name, number, block, capsys):
+    exec(compile(block, f"{name} block {number}", "exec"), {"__name__": "block"})
+
+
+def test_the_quick_start_is_short_and_says_what_it_prints(capsys):
+    (start,) = [block for name, number, block in BLOCKS if name == "README.md" and number == 0]
+    assert len([line for line in start.splitlines() if line.strip()]) <= 20
+    exec(compile(start, "README.md", "exec"), {"__name__": "block"})
+    printed = capsys.readouterr().out
+    assert "ess_bulk" in printed and "r_hat" in printed
+    assert float(printed.splitlines()[-1]) < 1e-10
+
+
+def test_every_class_named_in_the_readme_exists():
+    text = (ROOT / "README.md").read_text()
+    table = text[text.index("| method |") : text.index("## What is measured")]
+    for name in re.findall(r"`(?:gb\.)?([A-Za-z_][A-Za-z_.]*)", table):
+        homes = [gibbsite, gibbsite.sample, gibbsite.models]
+        assert any(_reach(home, name.split(".")) for home in homes), name
+
+
+def _reach(home, parts):
+    for part in parts:
+        home = getattr(home, part, None)
+    return home is not None
