@@ -30,6 +30,11 @@ def dense(scale=1.0):
     return gb.models.Ising(matrix + matrix.T, scale * torch.tensor([0.1, 0.2, -0.5, 0.0]))
 
 
+def tempered(scale=1.0):
+    base = gb.distributions.Bernoulli(torch.tensor([0.5, -1.0, 0.3, 0.0]))
+    return gb.Product(gb.Geometric(base, graph(scale)).at(0.7), gb.Binary(4).uniform(), weights=[1.1, 0.4])
+
+
 def rbm(scale=1.0):
     g = torch.Generator().manual_seed(2)
     return gb.models.RBM.from_weights(
@@ -50,6 +55,9 @@ CASES = [
     (S.MH(S.Informed()), graph),
     (S.MH(S.Informed(balance=S.Power(1.4), clamp=HELD)), graph),
     (S.MH(S.Informed(how="exact")), dense),
+    (S.GibbsSweep(), tempered),
+    (S.Gibbs(clamp=HELD), tempered),
+    (S.MH(S.Informed()), tempered),
     (S.Wolff(), graph),
     (S.SwendsenWang(), graph),
     (S.SwendsenWang(clamp=HELD), graph),
@@ -99,6 +107,22 @@ def test_what_the_table_does_not_cover_stays_with_the_kernel():
         (S.MH(S.PathAuxiliary()), graph()),
     ):
         assert S.compiled(kernel, model, x) is kernel
+
+
+def test_combinators_and_tempering_compile_what_they_hold():
+    model, x = graph(), gb.exact.states(gb.Binary(4)).repeat(500, 1)
+    inner = S.Cycle([S.GibbsSweep(), S.MH(S.Informed())])
+    for kernel in (inner, S.Mixture([S.GibbsSweep(), S.Wolff()]), S.Repeat(inner, 2)):
+        runner = S.compiled(kernel, model, x)
+        parts = runner.kernel.kernels if isinstance(runner, S.Repeat) else runner.kernels
+        assert all(isinstance(part, Compiled) for part in parts)
+        state, _ = runner.step(model, runner.init(model, x), torch.Generator().manual_seed(0))
+        assert state.x.shape == x.shape
+    tempering = S.Tempering(S.GibbsSweep(), model.space.uniform(), (0.0, 0.5, 1.0))
+    chain = gb.run(tempering, model, x, steps=60, seed=1)
+    counts = torch.bincount(gb.exact.index(model.space, chain.samples[-1]), minlength=16)
+    assert fits(counts[None], gb.exact.probabilities(model)[None])
+    assert not fits(counts[None], gb.exact.probabilities(graph(1.3))[None])
 
 
 def test_weights_are_read_anew_after_learning():

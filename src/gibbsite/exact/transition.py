@@ -77,6 +77,7 @@ def _split(run: _Run, logits: Tensor) -> _Run:
     return _Run(run.origin[parent], weight, (*kept, drawn))
 
 
+@torch.no_grad()
 def outcomes(step: Callable[[Tensor, Script], Any], chains: int) -> list[tuple[Any, Tensor, Tensor]]:
     """Every outcome of a random step: (result, chain each row came from, log probability) for each scripted run.
 

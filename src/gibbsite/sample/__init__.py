@@ -13,12 +13,13 @@ from .hmc import HMC, Leapfrog
 from .independent import Independent, RandomFlips
 from .informed import Informed
 from .kernel import MH, Cost, Info, Kernel, Proposal, State, Unadjusted
+from .ladder import tuned_ladder
 from .langevin import MALA, Drift, Langevin, RandomWalk
 from .nuts import NUTS
 from .path_auxiliary import PathAuxiliary
 from .relaxed import DiscreteSVGD, RelaxedHMC, RelaxedMALA
 from .stochastic import SGHMC, SGLD, polynomial_decay
-from .tempering import Tempering, tuned_ladder
+from .tempering import Tempering
 from .trace import Trace, trace
 from .window import InformedWindow
 from .within_gibbs import WithinGibbs

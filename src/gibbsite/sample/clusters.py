@@ -94,7 +94,7 @@ def _clusters(
     """A cluster label for each site, the smallest site of its cluster, and the model's fields."""
     assert isinstance(model, Ferromagnet)
     with torch.no_grad():
-        edges, strength, field = model.bonds()
+        edges, strength, field = (part.detach() for part in model.bonds())
     flat, (i, j) = x.flatten(1), edges.T
     log_stay = torch.log(torch.expm1(strength)).expand(len(flat), -1)  # the log odds of 1 - exp(-b)
     laid = random.bernoulli(torch.where(flat[:, i] == flat[:, j], log_stay, -torch.inf), generator)

@@ -6,7 +6,7 @@ else stays with the kernel itself.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 from weakref import WeakKeyDictionary
 
@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._fast import clusters, gibbs, gwg, gwg_rbm, packed, potential, rbm
+from .._fast import clusters, gibbs, gwg, gwg_rbm, packed, rbm
 from ..model import Model, dtype_of
-from ..models.graph import compressed_rows
 from ..models.ising import Ising
 from ..models.net import MLP
 from ..models.rbm import RBM
@@ -25,21 +24,14 @@ from ..space import Real
 from . import balance, mlp_score
 from .clamp import free_mask
 from .clusters import SwendsenWang, Wolff
-from .combine import Repeat
+from .combine import Cycle, Mixture, Repeat
 from .gibbs import BlockGibbs, Gibbs, GibbsSweep
 from .informed import Informed
 from .kernel import MH, Cost, Info, Kernel, State
+from .pairwise import Rows, ising_of, potentials, rows
+from .tempering import Tempering
 
 _PACKED_CHAINS = 16  # fewer leave most of a 64-chain word empty
-
-
-class _Graph(NamedTuple):
-    """An Ising model as the loops take it: rows of neighbours with their weights, and the field."""
-
-    offsets: np.ndarray
-    neighbours: np.ndarray
-    weights: np.ndarray
-    field: np.ndarray
 
 
 Loop = Callable[[Any, Any, np.ndarray, np.ndarray, np.uint64, int], np.ndarray]
@@ -97,9 +89,30 @@ def compiled(kernel: Kernel, model: Model, x: Tensor) -> Kernel:
         return kernel
     if isinstance(model, MLP) and isinstance(model.space, Real) and mlp_score.covers(model):
         return OnCompiledModel(kernel, mlp_score.compiled)
+    if isinstance(kernel, Cycle | Mixture):
+        return replace(kernel, kernels=[compiled(part, model, x) for part in kernel.kernels])
+    if isinstance(kernel, Tempering):
+        return replace(kernel, kernel=Automatic(kernel.kernel))
     inner, times = (kernel.kernel, kernel.times) if isinstance(kernel, Repeat) else (kernel, 1)
-    loop = _TABLE.get((type(_move(inner)), type(model)))
+    if isinstance(inner, Cycle | Mixture | Tempering):
+        return Repeat(compiled(inner, model, x), times)
+    kind = Ising if type(_move(inner)) in _ON_SUMS and ising_of(model) is not None else type(model)
+    loop = _TABLE.get((type(_move(inner)), kind))
     return kernel if loop is None or not loop.covers(inner, model) else Compiled(inner, times, loop.run)
+
+
+@final
+@dataclass(frozen=True)
+class Automatic(Kernel):
+    """`kernel`, compiled afresh for whatever model it is given: for kernels that run others on models of their own."""
+
+    kernel: Kernel
+
+    def init(self, model: Model, x: Tensor) -> Any:
+        return compiled(self.kernel, model, x).init(model, x)
+
+    def step(self, model: Model, state: Any, generator: Source) -> tuple[Any, Info]:
+        return compiled(self.kernel, model, state.x).step(model, state, generator)
 
 
 def _move(kernel: Any) -> Any:
@@ -112,23 +125,7 @@ def _finite(u: Tensor) -> Tensor:
     return u
 
 
-_structures: WeakKeyDictionary[Model, tuple[np.ndarray, np.ndarray, np.ndarray]] = WeakKeyDictionary()
 _plans: WeakKeyDictionary[Model, dict[bytes, Any]] = WeakKeyDictionary()
-
-
-def _graph(model: Ising) -> _Graph:
-    """The model's rows: the structure is kept, weights and field are read anew, for learning changes them."""
-    if model not in _structures:
-        rows = compressed_rows(model.pairs.structure(), model.pairs.sites)
-        offsets, neighbours, number = (part.numpy() for part in rows)
-        _structures[model] = (offsets, neighbours.astype(np.int32), number)
-    offsets, neighbours, number = _structures[model]
-    with torch.no_grad():
-        weights = model.pairs.structure_weights().numpy()[number]
-        field = model.field.detach().contiguous().numpy()
-    if not (np.isfinite(weights).all() and np.isfinite(field).all()):
-        raise ValueError("U(x): the couplings or fields are not finite; check the model's weights")
-    return _Graph(offsets, neighbours, weights, field)
 
 
 def _free(kernel: Any, model: Model) -> np.ndarray:
@@ -140,21 +137,21 @@ def _order(kernel: Any, model: Model) -> np.ndarray:
 
 
 def _ising_sweep(kernel: GibbsSweep, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
-    graph = _graph(model)
+    graph = rows(model)
     gibbs.sweep(x, *graph, _order(kernel, model), seed, times)
-    u[:] = potential.ising(x, *graph)
+    u[:] = potentials(model, graph, x)
     return np.full(len(x), times)
 
 
 def _ising_gibbs(kernel: Gibbs, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
-    graph = _graph(model)
+    graph = rows(model)
     gibbs.random_scan(x, *graph, _order(kernel, model), seed, times * kernel.sites)
-    u[:] = potential.ising(x, *graph)
+    u[:] = potentials(model, graph, x)
     return np.full(len(x), times)
 
 
 def _ising_blocks(kernel: BlockGibbs, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
-    graph, free = _graph(model), _free(kernel, model)
+    graph, free = rows(model), _free(kernel, model)
     blocked = model if kernel.blocks is None else model.with_blocks(kernel.blocks)
     classes = [members.numpy()[free[members.numpy()]] for members in blocked.classes]
     order = np.concatenate(classes).astype(np.int32)
@@ -169,34 +166,37 @@ def _ising_blocks(kernel: BlockGibbs, model: Ising, x: np.ndarray, u: np.ndarray
         packed.unpack(words, x)
     else:
         gibbs.sweep(x, *graph, order, seed, times)
-    u[:] = potential.ising(x, *graph)
+    u[:] = potentials(model, graph, x)
     return np.full(len(x), times)
 
 
-def _uniform(graph: _Graph) -> bool:
+def _uniform(graph: Rows) -> bool:
     """Whether one coupling and one field serve all sites, few enough neighbours each: then 64 chains share a word."""
     few = len(graph.weights) > 0 and np.diff(graph.offsets).max() <= packed.DEGREES
     return bool(few and (graph.weights == graph.weights[0]).all() and (graph.field == graph.field[0]).all())
 
 
 def _ising_gwg(kernel: Any, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
+    graph = rows(model)
     temperature = kernel.proposal.balance.temperature
-    return gwg.steps(x, u, *_graph(model), _free(kernel, model).astype(np.uint8), temperature, seed, times)
+    accepted = gwg.steps(x, u, *graph, _free(kernel, model).astype(np.uint8), temperature, seed, times)
+    u[:] = potentials(model, graph, x)  # exact again: what was moved along has rounding in it
+    return accepted
 
 
 def _ising_wolff(kernel: Wolff, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
-    graph = _graph(model)
+    graph = rows(model)
     clusters.wolff(x, *graph, (~_free(kernel, model)).astype(np.uint8), seed, times)
-    u[:] = potential.ising(x, *graph)
+    u[:] = potentials(model, graph, x)
     return np.full(len(x), times)
 
 
 def _ising_clusters(
     kernel: SwendsenWang, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int
 ) -> np.ndarray:
-    graph = _graph(model)
+    graph = rows(model)
     clusters.swendsen_wang(x, *graph, (~_free(kernel, model)).astype(np.uint8), seed, times)
-    u[:] = potential.ising(x, *graph)
+    u[:] = potentials(model, graph, x)
     return np.full(len(x), times)
 
 
@@ -229,7 +229,7 @@ def _one_flip(kernel: Any, model: Any) -> bool:
     """Gibbs-With-Gradients with one draw; on an Ising model the first order is exact, so either `how` is the same law."""
     proposal = kernel.proposal
     power = isinstance(proposal.balance, balance.Power)
-    return power and proposal.draws == 1 and (proposal.how == "taylor" or isinstance(model, Ising))
+    return power and proposal.draws == 1 and (proposal.how == "taylor" or ising_of(model) is not None)
 
 
 def _unclamped(kernel: BlockGibbs, model: Any) -> bool:
@@ -241,6 +241,7 @@ class _Entry(NamedTuple):
     covers: Callable[[Any, Any], bool] = _always
 
 
+_ON_SUMS = (Gibbs, GibbsSweep, Informed)  # kernels that any discrete model takes, so also sums with an Ising model in them
 _TABLE: dict[tuple[type, type], _Entry] = {
     (Gibbs, Ising): _Entry(_ising_gibbs),
     (GibbsSweep, Ising): _Entry(_ising_sweep),

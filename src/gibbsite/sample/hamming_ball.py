@@ -62,10 +62,10 @@ class HammingBall(Kernel):
     def _windows(self, model: Model, device: torch.device) -> Int[Tensor, "blocks size"]:
         free = free_sites(model, self.clamp, device)
         if self.blocks is not None:
-            blocks = torch.as_tensor(self.blocks, dtype=torch.long, device=device)
-            if blocks.ndim != 2 or not torch.isin(blocks, free).all():
+            sites = [torch.as_tensor(block, dtype=torch.long, device=device) for block in self.blocks]
+            if len({len(block) for block in sites}) != 1 or not torch.isin(torch.cat(sites), free).all():
                 raise ValueError("blocks: expected lists of free sites, all of one length")
-            return blocks
+            return torch.stack(sites)
         size = min(self.size, len(free))
         starts = torch.arange(0, len(free), size, device=device).clamp(max=len(free) - size)
         return free[starts[:, None] + torch.arange(size, device=device)]

@@ -1,11 +1,10 @@
-"""Parallel tempering along a path of models, and a ladder of temperatures found from a target swap rate."""
+"""Parallel tempering along a path of models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
-import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
@@ -13,7 +12,7 @@ from torch import Tensor
 from .. import random
 from ..algebra import Geometric
 from ..model import Distribution, Model, evaluate
-from ..random import Seed, Source
+from ..random import Source
 from .kernel import Cost, Info, Kernel, acceptance
 
 
@@ -79,29 +78,3 @@ class Tempering(Kernel):
             cost = cost.plus(Cost(4, 0))
         new = Replicas(rungs[-1].x, rungs[-1].u, tuple(rungs), rate, 1 - state.parity)
         return new, info._replace(cost=cost)
-
-
-def tuned_ladder(
-    tempering: Tempering, model: Model, x: Tensor, *, target: float = 0.6, rounds: int = 5, steps: int = 100, seed: Seed
-) -> Tempering:
-    """The same tempering with the fewest betas whose neighbours swap at the `target` rate, equally all along the ladder.
-
-    The rejection rates add up to the communication barrier, a function of beta that does not depend on the ladder. It is
-    measured, the ladder is placed at equal shares of it, and this is repeated `rounds` times.
-
-    References: Syed et al. (2022), Non-reversible parallel tempering.
-    """
-    if not 0 < target < 1:
-        raise ValueError(f"target: expected a rate between 0 and 1, got {target}")
-    generator = random.generator(seed, x.device)
-    for _ in range(rounds):
-        state, rates = tempering.init(model, x), []
-        for _ in range(steps):
-            state, _ = tempering.step(model, state, generator)
-            rates.append(state.swap_rate)
-        rejection = 1 - torch.stack(rates[len(rates) // 2 :]).nanmean((0, 1))
-        barrier = np.concatenate([[0.0], rejection.clamp(min=1e-6).double().cumsum(0).cpu().numpy()])
-        rungs = max(2, 1 + int(np.ceil(barrier[-1] / (1 - target))))
-        betas = np.interp(np.linspace(0, barrier[-1], rungs), barrier, np.array(tempering.betas))
-        tempering = replace(tempering, betas=(*betas[:-1].tolist(), 1.0))
-    return tempering

@@ -1,0 +1,70 @@
+"""Ising models, and weighted sums of one with independent bits, as the compiled loops take them: rows of a sparse graph."""
+
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+
+from .._fast import potential
+from ..distributions.factorised import Bernoulli
+from ..model import Composite, Model, evaluate
+from ..models.graph import compressed_rows
+from ..models.ising import Ising
+from ..space import Uniform
+
+
+class Rows(NamedTuple):
+    """Row i holds the neighbours of site i and the couplings to them; then the field of each site."""
+
+    offsets: np.ndarray
+    neighbours: np.ndarray
+    weights: np.ndarray
+    field: np.ndarray
+
+
+_structures: WeakKeyDictionary[Ising, tuple[np.ndarray, np.ndarray, np.ndarray]] = WeakKeyDictionary()
+
+
+def ising_of(model: Model) -> Ising | None:
+    """The Ising model in `model`: itself, or the only one in a sum whose other terms are independent bits."""
+    found = [term for _, term in _leaves(model) if not isinstance(term, Uniform | Bernoulli)]
+    return found[0] if len(found) == 1 and isinstance(found[0], Ising) else None
+
+
+def rows(model: Model) -> Rows:
+    """The rows of a model that `ising_of` knows: its numbers are read anew, for learning moves them."""
+    ising = ising_of(model)
+    assert ising is not None
+    offsets, neighbours, number = _structure(ising)
+    field, weights = np.zeros(ising.pairs.sites, np.float32), np.zeros(len(number), np.float32)
+    with torch.no_grad():
+        for scale, term in _leaves(model):
+            if isinstance(term, Ising):
+                weights = np.float32(scale) * term.pairs.structure_weights().numpy()[number]
+                field = field + np.float32(scale) * term.field.numpy()
+            elif isinstance(term, Bernoulli):  # x l = (1 + s) l / 2
+                field = field + np.float32(scale / 2) * term.logits.flatten().numpy()
+    if not (np.isfinite(weights).all() and np.isfinite(field).all()):
+        raise ValueError("U(x): the couplings or fields are not finite; check the model's weights")
+    return Rows(offsets, neighbours, weights, field)
+
+
+def potentials(model: Model, graph: Rows, x: np.ndarray) -> np.ndarray:
+    """U(x), by the rows when the model is an Ising model alone."""
+    if isinstance(model, Ising):
+        return potential.ising(x, *graph)
+    return evaluate(model, torch.from_numpy(x)).numpy()
+
+
+def _leaves(model: Model, scale: float = 1.0) -> list[tuple[float, Model]]:
+    if isinstance(model, Composite):
+        return [leaf for weight, term in model.terms() for leaf in _leaves(term, scale * weight)]
+    return [(scale, model)]
+
+
+def _structure(model: Ising) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if model not in _structures:
+        offsets, neighbours, number = (part.numpy() for part in compressed_rows(model.pairs.structure(), model.pairs.sites))
+        _structures[model] = (offsets, neighbours.astype(np.int32), number)
+    return _structures[model]
