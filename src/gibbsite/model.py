@@ -155,6 +155,11 @@ def dtype_of(model: nn.Module) -> torch.dtype:
     return torch.get_default_dtype()
 
 
+def device_of(model: nn.Module) -> torch.device:
+    """The device of the model's first parameter or buffer, else the CPU."""
+    return next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
+
+
 def check_potential(u: Tensor, x: Tensor, batch: torch.Size, *, start: bool = True) -> Tensor:
     """u, if it has the batch's shape and is finite; at a proposed state (`start=False`) -inf, probability 0, passes too."""
     if u.shape != batch:

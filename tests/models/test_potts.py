@@ -1,6 +1,7 @@
 """The Potts model: definition, gauge, lattices, blocks."""
 
 import math
+from copy import deepcopy
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ def slow_potential(model, x):
 
 @MODELS
 def test_potential_is_its_definition(model, device):
-    model = model.to(device)
+    model = deepcopy(model).to(device)
     x = gb.exact.states(model.space).to(device)
     slow = torch.tensor([slow_potential(model, row) for row in x], dtype=torch.float64, device=device)
     assert (model(x) - slow).abs().max() < 1e-12

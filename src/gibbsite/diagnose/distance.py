@@ -55,7 +55,7 @@ def total_variation(
     model = as_model(model, space)
     if not isinstance(model.space, Discrete):
         raise TypeError(f"model: expected a model on Binary or Categorical sites, got one on {model.space}")
-    p = probabilities(model, device=str(x.device))
+    p = probabilities(model).to(x.device)
     place = index(model.space, model.space.check(x)).flatten()
     frequency = torch.bincount(place, minlength=len(p)).double() / len(place)
     return (frequency - p).abs().sum() / 2

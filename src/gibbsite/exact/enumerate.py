@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..model import as_model, evaluate
+from ..model import as_model, device_of, evaluate
 from ..space import Discrete, Space, Tokens
 
 _LIMIT = 1 << 24
@@ -45,11 +45,11 @@ def potentials(
 ) -> Float[Tensor, " states"]:
     """U of every state, in the order of `states`; -inf where a state is impossible."""
     model = as_model(model, space)
-    every = states(model.space).to(device)
+    every = states(model.space).to(device_of(model))
     return torch.cat([evaluate(model, part) for part in every.split(1 << 16)])
 
 
-def log_z(model: Callable[[Tensor], Tensor], *, space: Space | None = None, device: str = "cpu") -> Float[Tensor, ""]:
+def log_z(model: Callable[[Tensor], Tensor], *, space: Space | None = None) -> Float[Tensor, ""]:
     """log Z = log sum_x exp U(x), in double precision.
 
     Example:
@@ -57,11 +57,11 @@ def log_z(model: Callable[[Tensor], Tensor], *, space: Space | None = None, devi
         >>> gb.exact.log_z(gb.Binary(3).uniform()).abs().item() < 1e-6
         True
     """
-    return potentials(model, space=space, device=device).double().logsumexp(0)
+    return potentials(model, space=space).double().logsumexp(0)
 
 
 def probabilities(
     model: Callable[[Tensor], Tensor], *, space: Space | None = None, device: str = "cpu"
 ) -> Float[Tensor, " states"]:
     """p(x) of every state, in the order of `states` and in double precision."""
-    return potentials(model, space=space, device=device).double().softmax(0)
+    return potentials(model, space=space).double().softmax(0)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..model import Model, as_model
+from ..model import Model, as_model, device_of
 from ..random import Script
 from ..space import Discrete, Space
 from .enumerate import index, states
@@ -111,6 +111,8 @@ def transition_matrix(
     model = as_model(model, space)
     if not isinstance(model.space, Discrete):
         raise TypeError(f"model: expected Binary or Categorical states, got {model.space}")
+    if device_of(model).type != "cpu":
+        raise ValueError("model: transition matrices are read on the CPU; pass model.cpu()")
     every = states(model.space)
     matrix = torch.zeros(len(every) ** 2, dtype=torch.float64)
     for end, origin, log_weight in outcomes(lambda rows, script: _advance(kernel, model, every[rows], script), len(every)):

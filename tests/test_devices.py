@@ -1,0 +1,145 @@
+"""Everything runs where the model and x are (`--device`), draws from a generator there, and leaves its results there."""
+
+import pytest
+import torch
+
+import gibbsite as gb
+
+S, M, D = gb.sample, gb.models, gb.distributions
+HELD = torch.tensor([True] + [False] * 8)
+
+MODELS = {
+    "ising": lambda: M.Ising.lattice(3, coupling=0.3, field=0.1),
+    "dense ising": lambda: M.Ising(torch.ones(9, 9) - torch.eye(9)),
+    "rbm": lambda: M.RBM(9, 5, seed=0),
+    "fhmm": lambda: M.FHMM.random(3, 3, seed=0),
+    "potts": lambda: M.Potts.lattice(3, states=3, coupling=0.4),
+    "binary mlp": lambda: M.MLP(gb.Binary(9), (8,), seed=0),
+    "categorical net": lambda: M.ResidualNet(gb.Categorical((4, 4), 3), features=4, blocks=2, seed=0),
+    "bits": lambda: D.Bernoulli(torch.zeros(9)),
+    "sites": lambda: D.Independent(torch.zeros(9, 3)),
+}
+DISCRETE = [
+    S.Gibbs(),
+    S.GibbsSweep(),
+    S.HammingBall(3, 1),
+    S.MH(S.Informed()),
+    S.MH(S.Informed(how="exact", balance=S.Barker())),
+    S.MH(S.InformedWindow(2)),
+    S.MH(S.PathAuxiliary(3)),
+    S.MH(S.DiscreteLangevin()),
+    S.MH(S.RandomFlips()),
+    S.Mixture([S.Gibbs(), S.MH(S.Informed())]),
+    S.WithinGibbs(lambda held: S.RandomFlips(clamp=held)),
+]
+REAL = [
+    S.Langevin(0.1),
+    S.MALA(0.1),
+    S.MH(S.RandomWalk(0.1)),
+    S.HMC(0.1, 3),
+    S.HMC(0.1, 3, mass=torch.tensor([2.0, 1.0, 1.0])),
+    S.HMC(0.1, 3, mass=2 * torch.eye(3)),
+    S.NUTS(0.1),
+    S.SGLD(0.1),
+    S.SGHMC(0.1),
+]
+
+
+def name(kernel):
+    inner = kernel.proposal if isinstance(kernel, S.MH | S.Unadjusted) else kernel
+    return type(inner).__name__
+
+
+def moved(kernel, device):
+    """The kernel with a mass on the device."""
+    from dataclasses import replace
+
+    proposal = getattr(kernel, "proposal", None)
+    if getattr(proposal, "mass", None) is not None:
+        return replace(kernel, proposal=replace(proposal, mass=proposal.mass.to(device)))
+    return kernel
+
+
+def check(chain, device):
+    for tensor in (chain.samples, chain.u, chain.acceptance, chain.state.x):
+        assert tensor.device.type == device.type
+        assert not tensor.requires_grad
+    assert gb.diagnose.ess(chain.u).device.type == device.type
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+@pytest.mark.parametrize("kernel", DISCRETE, ids=name)
+def test_discrete_kernels(kernel, make, device):
+    model = make().to(device)
+    x = model.space.uniform().sample(4, seed=torch.Generator(device).manual_seed(0))
+    assert x.device.type == device.type
+    check(gb.run(kernel, model, x, steps=6, seed=1), device)
+
+
+@pytest.mark.parametrize(
+    "kernel", [S.BlockGibbs(), S.BlockGibbs(clamp=HELD), S.SwendsenWang(), S.Wolff(clamp=HELD)], ids=name
+)
+@pytest.mark.parametrize("make", [MODELS["ising"], MODELS["potts"]], ids=["ising", "potts"])
+def test_block_and_cluster_kernels(kernel, make, device):
+    model = make().to(device)
+    x = model.space.uniform().sample(4, seed=0).to(device)
+    check(gb.run(kernel, model, x, steps=6, seed=1), device)
+
+
+@pytest.mark.parametrize("make", [MODELS["rbm"], MODELS["fhmm"]], ids=["rbm", "fhmm"])
+def test_models_that_redraw_their_own_blocks(make, device):
+    model = make().to(device)
+    x = model.space.uniform().sample(4, seed=0).to(device)
+    check(gb.run(S.BlockGibbs(), model, x, steps=6, seed=1), device)
+    assert model.log_z().device.type == device.type
+
+
+@pytest.mark.parametrize("kernel", REAL, ids=name)
+@pytest.mark.parametrize("kind", ["normal", "mixture", "mlp", "callable"])
+def test_real_kernels(kernel, kind, device):
+    makes = {
+        "normal": lambda: D.Normal(torch.zeros(3), torch.eye(3)),
+        "mixture": lambda: D.NormalMixture(torch.ones(2) / 2, torch.tensor([[0.0] * 3, [1.0] * 3]), 0.5),
+        "mlp": lambda: gb.Product(D.Normal(torch.zeros(3), torch.eye(3)), M.MLP(gb.Real(3), (8,), seed=0)),
+        "callable": lambda: gb.Potential(lambda x: -x.pow(4).sum(-1), gb.Real(3)),
+    }
+    model = makes[kind]().to(device)
+    x = torch.zeros(4, 3, device=device)
+    check(gb.run(moved(kernel, device), model, x, steps=6, seed=1), device)
+
+
+@pytest.mark.parametrize("kernel", [S.RelaxedMALA(0.1, 1.0), S.RelaxedHMC(0.1, 3, 1.0), S.DiscreteSVGD(0.1, 1.0)], ids=name)
+def test_relaxed_kernels(kernel, device):
+    model = MODELS["rbm"]().to(device)
+    x = model.space.uniform().sample(4, seed=0).to(device)
+    check(gb.run(kernel, model, x, steps=6, seed=1), device)
+
+
+def test_tempering_moments_and_distances(device):
+    model = MODELS["ising"]().to(device)
+    x = model.space.uniform().sample(8, seed=0).to(device)
+    tempering = S.tuned_ladder(S.Tempering(S.Gibbs(), model.space.uniform()), model, x, rounds=1, steps=10, seed=0)
+    chain = gb.run(tempering, model, x, steps=6, seed=1)
+    check(chain, device)
+    assert gb.moments(S.Gibbs(), model, x, steps=6, seed=1).mean.device.type == device.type
+    assert gb.diagnose.mmd(chain.samples[0], chain.samples[-1]).device.type == device.type
+    assert gb.diagnose.total_variation(chain.samples[-1], model).device.type == device.type
+    assert gb.diagnose.autocorrelation(chain.u, 2).device.type == device.type
+    adapted = S.adapt.step_size(
+        S.MALA, D.Normal.standard(3).to(device), torch.zeros(8, 3, device=device), target=0.6, steps=20, seed=0
+    )
+    assert adapted.x.device.type == device.type
+
+
+def test_the_law_on_this_device(device):
+    """4,000 chains of 60 steps on 4 spins: frequencies of the last states against the enumerated law, 1e-6."""
+    from .statistics import fits
+
+    model = M.Ising.lattice((2, 2), coupling=0.4, field=0.2).double()
+    p, model = gb.exact.probabilities(model), model.to(device)
+    x = model.space.uniform().sample(4000, seed=0).to(device)
+    for kernel in (S.Gibbs(), S.MH(S.Informed()), S.MH(S.DiscreteLangevin(1.0))):
+        last = gb.run(kernel, model, x, steps=60, seed=1).samples[-1].cpu()
+        counts = torch.bincount(gb.exact.index(model.space, last), minlength=16)
+        assert fits(counts[None], p[None])
+        assert not fits(counts[None], gb.exact.probabilities(M.Ising.lattice((2, 2), coupling=0.2, field=0.2))[None])
