@@ -16,13 +16,13 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 demo: $(VENV)/.ready  ## samples a 40x40 Ising model through its transition and writes runs/demo/report.html
-	$(BIN)/gibbsite run ising-transition --out runs/demo
+	$(BIN)/gibbsite run ising-transition --out runs/demo --replace
 
 test: $(VENV)/.ready  ## lint, types, then every test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
-	$(BIN)/python -m pytest
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 bench: $(VENV)/.ready  ## the benchmarks, beside the peers (installed into .venv-bench)
 	$(MAKE) -C benchmarks

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("double")
 
 def quadratic(space, seed=0):
     g = torch.Generator().manual_seed(seed)
-    n = space.embed(torch.zeros(space.shape, dtype=torch.uint8)).numel()
+    n = space.embed(torch.zeros(space.shape, dtype=torch.int8)).numel()
     w = torch.randn(n, n, generator=g)
 
     def potential(x):
@@ -55,6 +55,49 @@ def test_taylor_is_the_directional_derivative(space):
             assert torch.allclose(change[:, site, state], slope, atol=1e-7)
 
 
+@pytest.mark.parametrize("how", ["exact", "enumerate", "taylor"])
+@pytest.mark.parametrize("kind", ["closed form", "network"])
+def test_with_a_graph_the_table_can_be_learned_from(how, kind):
+    """The gradient of a pseudo-likelihood equals that of its definition by plain enumeration."""
+    ising = gb.models.Ising.lattice((2, 3), coupling=0.4, field=0.1)
+    network = gb.models.MLP(gb.Binary(6), (5,), seed=0).double()
+    model, x = (ising if kind == "closed form" else network), gb.Binary(6).uniform().sample(7, seed=0)
+    parameters = list(model.parameters())
+
+    def loss(table):
+        return -table.log_softmax(-1).gather(-1, x.long()[..., None]).sum()
+
+    _, change = gb.site_logits(model, x, how, graph=True)
+    assert not gb.site_logits(model, x, how)[1].requires_grad
+    got = torch.autograd.grad(loss(change), parameters)
+    if how == "taylor":
+        z = x.double().requires_grad_()
+        (slope,) = torch.autograd.grad(model(z).sum(), z, create_graph=True)
+        table = torch.stack((-x * slope, (1 - x) * slope), -1)
+    else:
+        flips = [torch.stack([x.index_fill(1, torch.tensor(i), k) for k in (0, 1)], 1) for i in range(6)]
+        table = torch.stack([model(f) for f in flips], 1)
+    for a, b in zip(got, torch.autograd.grad(loss(table), parameters), strict=True):
+        assert torch.allclose(a, b, atol=1e-10)
+
+
+def test_a_score_with_a_graph_can_be_differentiated_again():
+    model = gb.models.MLP(gb.Real(3), (5,), seed=0).double()
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    _, gradient = gb.score(model, x, graph=True)
+    (second,) = torch.autograd.grad(gradient.square().sum(), model.layers[0].weight)
+    h, step = 1e-6, torch.zeros_like(model.layers[0].weight)
+    step[1, 2] = h
+    ends = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            model.layers[0].weight.add_(sign * step)
+        ends.append(gb.score(model, x)[1].square().sum())
+        with torch.no_grad():
+            model.layers[0].weight.sub_(sign * step)
+    assert torch.allclose(second[1, 2], (ends[0] - ends[1]) / (2 * h), atol=1e-6)
+
+
 def test_products_of_closed_forms_need_no_enumeration():
     ising = gb.models.Ising.lattice(3, coupling=0.3, field=0.1)
     base = gb.distributions.Bernoulli(torch.linspace(-1, 1, 9))
@@ -73,6 +116,32 @@ def test_products_of_closed_forms_need_no_enumeration():
         assert torch.allclose(gb.site_logits(model, x)[1], gb.site_logits(model, x, "enumerate")[1], atol=1e-12)
     gb.site_logits(Counted(), x)
     assert sum(calls) == 6 + 6 * 9  # without a closed form every neighbour is evaluated
+
+
+MULTILINEAR = {
+    "ising": lambda: gb.models.Ising.lattice((2, 3), coupling=0.3, field=0.2),
+    "dense ising": lambda: gb.models.Ising(torch.ones(4, 4) - torch.eye(4), torch.linspace(-1, 1, 4)),
+    "potts": lambda: gb.models.Potts.lattice((2, 2), states=3, coupling=0.4, field=torch.tensor([0.1, 0.0, -0.3])),
+    "bits": lambda: gb.distributions.Bernoulli(torch.linspace(-1, 1, 5)),
+    "sites": lambda: gb.distributions.Independent(torch.linspace(-1, 1, 12).view(4, 3)),
+    "uniform": lambda: gb.Categorical(4, 3).uniform(),
+    "sum": lambda: gb.Geometric(gb.Binary(6).uniform(), gb.models.Ising.lattice((2, 3), coupling=0.3)).at(0.3),
+}
+
+
+@pytest.mark.parametrize("make", MULTILINEAR.values(), ids=MULTILINEAR.keys())
+def test_models_marked_multilinear_have_exact_first_order_changes(make):
+    """Their closed form stands in for the gradient: it must be what differentiation and enumeration give."""
+    model = make()
+    space, x = model.space, model.space.uniform().sample(5, seed=1)
+    _, gradient = gb.score(model, x)
+    gradient = gradient.reshape(5, space.sites, -1)
+    if gradient.shape[2] == 1:
+        slopes = (torch.arange(2.0) - x.reshape(5, -1, 1)) * gradient
+    else:
+        slopes = gradient - gradient.gather(-1, x.reshape(5, -1, 1).long())
+    assert torch.allclose(gb.site_logits(model, x, "taylor")[1], slopes, atol=1e-12)
+    assert torch.allclose(gb.site_logits(model, x, "enumerate")[1], slopes, atol=1e-12)
 
 
 def test_score_of_a_constant_is_zero_and_of_a_bad_how_an_error():

@@ -19,7 +19,7 @@ def test_a_callable_works_everywhere_a_model_does(double):
     expected = torch.log1p(field.exp()).sum()
     assert float(gb.exact.log_z(potential, space=space) - expected) == pytest.approx(0, abs=1e-12)
     assert gb.score(potential, torch.zeros(1, 5), space=space)[1].tolist() == [field.tolist()]
-    _u, change = gb.site_logits(potential, torch.zeros(1, 5, dtype=torch.uint8), space=space)
+    _u, change = gb.site_logits(potential, torch.zeros(1, 5, dtype=torch.int8), space=space)
     assert change[0, :, 1].tolist() == pytest.approx(field.tolist())
     matrix = gb.exact.transition_matrix(S.MH(S.Informed()), potential, space=space)
     assert float((gb.exact.probabilities(model) @ matrix - gb.exact.probabilities(model)).abs().sum().detach()) < 1e-10
@@ -31,7 +31,7 @@ def test_a_callable_without_a_space_is_refused():
     with pytest.raises(TypeError, match="a plain callable needs space="):
         as_model(lambda x: x)
     with pytest.raises(TypeError, match="wrap a callable"):
-        S.Gibbs().init(lambda x: x.sum(-1), torch.zeros(1, 3, dtype=torch.uint8))
+        S.Gibbs().init(lambda x: x.sum(-1), torch.zeros(1, 3, dtype=torch.int8))
     with pytest.raises(ValueError, match="the model lives on"):
         as_model(gb.Binary(3).uniform(), gb.Binary(4))
 
@@ -43,7 +43,7 @@ def _nan_at_three_ones(x):
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
 def test_a_non_finite_potential_at_the_start_names_the_first_bad_state(value):
-    x = torch.tensor([[0, 0], [1, 1], [1, 1]], dtype=torch.uint8)
+    x = torch.tensor([[0, 0], [1, 1], [1, 1]], dtype=torch.int8)
     model = gb.Potential(lambda x: torch.where(x[..., 0] == 1, value, 0.0), gb.Binary(2))
     with pytest.raises(ValueError, match=r"got (nan|inf|-inf) at state \[1\] of \(3,\): x = \[1, 1\]; 2 of 3 states"):
         S.Gibbs().init(model, x)
@@ -76,7 +76,7 @@ def test_impossible_states_are_never_entered(kernel, double):
 def test_u_of_the_wrong_shape_is_refused():
     model = gb.Potential(lambda x: x.float(), gb.Binary(3))
     with pytest.raises(ValueError, match=r"one number a state, shape \(2,\), got shape \(2, 3\)"):
-        evaluate(model, torch.zeros(2, 3, dtype=torch.uint8))
+        evaluate(model, torch.zeros(2, 3, dtype=torch.int8))
 
 
 def test_the_potential_of_relaxed_bits_needs_a_float_view():
@@ -88,3 +88,40 @@ def test_the_potential_of_relaxed_bits_needs_a_float_view():
 def test_dtype_of_follows_the_parameters():
     assert dtype_of(gb.distributions.Bernoulli(torch.zeros(2, dtype=torch.float64))) == torch.float64
     assert dtype_of(gb.Binary(2).uniform()) == torch.get_default_dtype()
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+def test_u_must_be_floats(dtype):
+    model = gb.Potential(lambda x: x.sum(-1).to(dtype), gb.Binary(3))
+    with pytest.raises(TypeError, match=r"U\(x\): expected floats, got torch"):
+        evaluate(model, torch.zeros(2, 3, dtype=torch.int8))
+
+
+def test_a_function_that_returns_no_tensor_is_named():
+    model = gb.Potential(lambda x: float(x.detach().sum()), gb.Real(2))
+    for use in (lambda: evaluate(model, torch.zeros(1, 2)), lambda: gb.score(model, torch.zeros(1, 2))):
+        with pytest.raises(TypeError, match=r"U\(x\): expected a tensor, one float a state, got float"):
+            use()
+
+
+def test_plain_callables_are_refused_with_the_way_out():
+    def plain(x):
+        return -x.square().sum(-1)
+
+    x, normal = torch.zeros(4, 2), gb.distributions.Normal.standard(2)
+    adapt = S.adapt
+    for use in (
+        lambda: S.MALA(0.1).init(plain, x),
+        lambda: S.HMC(0.1).init(plain, x),
+        lambda: S.MH(S.Independent(normal)).init(plain, x),
+        lambda: adapt.step_size(S.MALA, plain, x, target=0.5, steps=2, seed=0),
+        lambda: adapt.best(S.MALA, [0.1], plain, x, steps=2, seed=0),
+        lambda: adapt.diagonal_mass(lambda e, m: S.HMC(e, 2, m), plain, x, steps=2, seed=0),
+        lambda: gb.Geometric(normal, plain),
+        lambda: gb.Geometric(plain, normal),
+        lambda: gb.Tempered(plain, 0.5),
+    ):
+        with pytest.raises(TypeError, match="wrap a callable"):
+            use()
+    with pytest.raises(TypeError, match=r"path: expected a gibbsite.Path such as gb.Geometric"):
+        next(S.anneal(plain, S.MALA(0.1), [0.0, 1.0], x, seed=0))

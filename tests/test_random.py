@@ -1,5 +1,6 @@
 """The draws: laws, edges, and generators that belong to the caller."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -43,3 +44,12 @@ def test_a_generator_is_continued_and_a_seed_starts_anew():
 def test_a_seed_that_is_none_is_refused(seed):
     with pytest.raises(TypeError, match="seed: expected an int or"):
         random.generator(seed)
+
+
+def test_a_seed_may_be_numpys_integer_and_must_fit():
+    draws = [random.uniform((3,), random.generator(seed)) for seed in (7, np.int64(7), np.uint8(7))]
+    assert torch.equal(draws[0], draws[1]) and torch.equal(draws[0], draws[2])
+    random.generator(2**64 - 1), random.generator(-(2**63))
+    for seed in (2**64, -(2**63) - 1):
+        with pytest.raises(ValueError, match="seed: expected an int from"):
+            random.generator(seed)

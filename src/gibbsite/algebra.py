@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .model import Composite, Distribution, Model, as_model
+from .model import Composite, Distribution, Model, as_model, check_model
 from .space import Real
 
 
 def _same_space(models: Sequence[Model]) -> None:
-    for model in models[1:]:
-        if model.space != models[0].space:
+    for model in models:
+        if check_model(model).space != models[0].space:
             raise ValueError(f"models: expected one space, got {models[0].space} and {model.space}")
 
 
@@ -80,7 +80,7 @@ class Tempered(Model, Composite):
 
     def __init__(self, model: Model, beta: float):
         super().__init__()
-        self.model, self.beta, self.space = model, float(beta), model.space
+        self.model, self.beta, self.space = check_model(model), float(beta), model.space
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
         return self.beta * self.model(x)
@@ -124,7 +124,7 @@ class Pullback(Model):
 
     def __init__(self, noise: Distribution, transform: Callable[[Tensor], Tensor], potential: Callable[[Tensor], Tensor]):
         super().__init__()
-        if not isinstance(noise.space, Real):
+        if not isinstance(check_model(noise).space, Real):
             raise TypeError(f"noise: expected a distribution on Real, got one on {noise.space}")
         self.noise, self.transform, self.potential, self.space = noise, transform, potential, noise.space
 

@@ -7,7 +7,19 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from .model import ClosedForm, ClosedScore, Composite, Model, as_model, check_potential, dtype_of, evaluate
+from .model import (
+    ClosedForm,
+    ClosedScore,
+    Composite,
+    Model,
+    Multilinear,
+    as_model,
+    check_potential,
+    dtype_of,
+    evaluate,
+    potential,
+    tell,
+)
 from .space import Discrete, Space
 
 How = Literal["exact", "taylor", "enumerate"]
@@ -15,9 +27,14 @@ _MEMORY = 1 << 24  # sites held at once while enumerating neighbours
 
 
 def score(
-    model: Callable[[Tensor], Tensor], x: Shaped[Tensor, "..."], *, space: Space | None = None, start: bool = False
+    model: Callable[[Tensor], Tensor],
+    x: Shaped[Tensor, "..."],
+    *,
+    space: Space | None = None,
+    start: bool = False,
+    graph: bool = False,
 ) -> tuple[Float[Tensor, "*batch"], Float[Tensor, "..."]]:
-    """U(x) and its gradient with respect to the float view of x, neither with a graph; U is checked.
+    """U(x), checked, and its gradient with respect to the float view of x; with `graph`, both can be differentiated again.
 
     Example:
         >>> import torch, gibbsite as gb
@@ -29,14 +46,17 @@ def score(
     if start:
         x = model.space.check(x)
     if isinstance(model, ClosedScore):
-        with torch.no_grad():
+        with torch.set_grad_enabled(graph):
             u, gradient = model.closed_score(x.detach())
+        tell(u.numel(), u.numel())
         return check_potential(u, x, model.space.batch(x), start=start), gradient
     with torch.enable_grad():
         z = model.space.embed(x.detach(), None if x.is_floating_point() else dtype_of(model)).requires_grad_()
-        u = model(z)
-        gradient = torch.autograd.grad(u.sum(), z, allow_unused=True)[0] if u.requires_grad else None
-    u = check_potential(u.detach(), x, model.space.batch(x), start=start)
+        u = potential(model, z)
+        reached = u.requires_grad
+        gradient = torch.autograd.grad(u.sum(), z, allow_unused=True, create_graph=graph)[0] if reached else None
+    tell(u.numel(), u.numel())
+    u = check_potential(u if graph else u.detach(), x, model.space.batch(x), start=start)
     return u, torch.zeros_like(z) if gradient is None else gradient
 
 
@@ -48,13 +68,16 @@ def site_logits(
     sites: Int[Tensor, "batch m"] | None = None,
     space: Space | None = None,
     start: bool = False,
+    graph: bool = False,
 ) -> tuple[Float[Tensor, "batch"], Float[Tensor, "batch m states"]]:
     """U(x), and for each site i and state k the change U(x with x_i = k) - U(x): 0 in the current state's column.
 
     `exact`: the model's closed form where it has one, else every neighbour is evaluated (`enumerate` forces that).
-    `taylor`: first order in the float view, one gradient: d_ik = dU/dz_ik - dU/dz_i,x_i (Grathwohl et al. 2021, eq. 3).
+    `taylor`: first order in the float view, one gradient: d_ik = dU/dz_ik - dU/dz_i,x_i (Grathwohl et al. 2021, eq. 3);
+    on a multilinear model that is exact, and its closed form is taken instead of differentiating.
     The change is returned, not U itself, so that float32 keeps its digits; U[:, None, None] + change is the table of U.
-    `sites` (row-major indices, one row a state) asks for some sites only.
+    `sites` (row-major indices, one row a state) asks for some sites only. With `graph` the result can be differentiated
+    with respect to the model's parameters, as a loss needs.
 
     Example:
         >>> import torch, gibbsite as gb
@@ -67,15 +90,24 @@ def site_logits(
         raise TypeError(f"site_logits: expected a model on Binary or Categorical sites, got one on {model.space}")
     if start:
         x = model.space.check(x)
-    if how == "taylor":
-        return _taylor(model, model.space, x, sites, start)
-    if how not in ("exact", "enumerate"):
+    if x.ndim != 1 + len(model.space.shape) or (sites is not None and len(sites) != len(x)):
+        raise ValueError(
+            f"x, sites: expected (batch, {', '.join(map(str, model.space.shape))}) and one row of sites a state, "
+            f"got {tuple(x.shape)} and {None if sites is None else tuple(sites.shape)}"
+        )
+    if how == "taylor" and not _is_multilinear(model):
+        return _taylor(model, model.space, x, sites, start, graph)
+    if how not in ("exact", "taylor", "enumerate"):
         raise ValueError(f"how: expected 'exact', 'taylor' or 'enumerate', got {how!r}")
-    u = evaluate(model, x, start=start)
+    u = evaluate(model, x, start=start, graph=graph)
+    if how == "taylor":  # multilinear: the closed form is the gradient, at its cost
+        tell(0, len(x))
+        with torch.set_grad_enabled(graph):
+            return u, _sum_closed_forms(model, x, sites)
     if how == "exact" and has_closed_form(model):
-        with torch.no_grad():
+        with torch.set_grad_enabled(graph):
             return u, _closed_form(model, x, sites)
-    return u, _enumerated(model, model.space, x, u, sites)
+    return u, _enumerated(model, model.space, x, u, sites, graph)
 
 
 def site_changes(model: Model, space: Discrete, x: Tensor, u: Tensor, sites: Tensor) -> Float[Tensor, "batch m states"]:
@@ -98,15 +130,29 @@ def has_closed_form(model: Model) -> bool:
     return isinstance(model, ClosedForm)
 
 
-def _closed_form(model: Model, x: Tensor, sites: Tensor | None) -> Tensor:
+def _is_multilinear(model: Model) -> bool:
     if isinstance(model, Composite):
-        return sum((weight * _closed_form(term, x, sites) for weight, term in model.terms()), torch.zeros(()))
+        return all(_is_multilinear(term) for _, term in model.terms())
+    return isinstance(model, Multilinear)
+
+
+def _closed_form(model: Model, x: Tensor, sites: Tensor | None) -> Tensor:
+    tell(len(x))
+    return _sum_closed_forms(model, x, sites)
+
+
+def _sum_closed_forms(model: Model, x: Tensor, sites: Tensor | None) -> Tensor:
+    if isinstance(model, Composite):
+        terms = (weight * _sum_closed_forms(term, x, sites) for weight, term in model.terms())
+        return sum(terms, torch.zeros((), device=x.device))
     assert isinstance(model, ClosedForm)
     return model.site_logits(x, sites)
 
 
-def _taylor(model: Model, space: Discrete, x: Tensor, sites: Tensor | None, start: bool) -> tuple[Tensor, Tensor]:
-    u, gradient = score(model, x, start=start)
+def _taylor(
+    model: Model, space: Discrete, x: Tensor, sites: Tensor | None, start: bool, graph: bool
+) -> tuple[Tensor, Tensor]:
+    u, gradient = score(model, x, start=start, graph=graph)
     current = x.reshape(len(x), -1, 1)
     if gradient.ndim == x.ndim:  # binary: the view is the bit itself
         gradient = gradient.reshape(len(x), -1, 1)
@@ -117,15 +163,16 @@ def _taylor(model: Model, space: Discrete, x: Tensor, sites: Tensor | None, star
     return u, table if sites is None else table.gather(1, sites[..., None].expand(-1, -1, space.states))
 
 
-def _enumerated(model: Model, space: Discrete, x: Tensor, u: Tensor, sites: Tensor | None) -> Tensor:
+def _enumerated(model: Model, space: Discrete, x: Tensor, u: Tensor, sites: Tensor | None, graph: bool = False) -> Tensor:
     if sites is None:
         sites = torch.arange(space.sites, device=x.device).expand(len(x), -1)
-    table = u.new_zeros(*sites.shape, space.states)
+    parts = []
     for part, others in _neighbours(space, x, sites):
-        values = evaluate(model, others.reshape(-1, *space.shape)).reshape(others.shape[:3])
+        values = evaluate(model, others.reshape(-1, *space.shape), graph=graph).reshape(others.shape[:3])
         columns = others.gather(-1, sites[:, part, None, None].expand(*others.shape[:3], 1))[..., 0]
-        table[:, part] = table[:, part].scatter(-1, columns.long(), values - u[:, None, None])
-    return table
+        table = u.new_zeros(*columns.shape[:2], space.states)
+        parts.append(table.scatter(-1, columns.long(), values - u[:, None, None]))
+    return torch.cat(parts, 1)
 
 
 def _neighbours(space: Discrete, x: Tensor, sites: Tensor) -> Iterator[tuple[slice, Tensor]]:

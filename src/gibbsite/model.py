@@ -1,7 +1,9 @@
 """What a model is: an `nn.Module` with a space, whose forward is the log-potential U of p(x) = exp U(x) / Z."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, final
 
 import torch
@@ -58,6 +60,10 @@ class ClosedForm(ABC):
         """U(x with site i at k) - U(x) for the given sites of each row (None: all, in row-major order)."""
 
 
+class Multilinear:
+    """Marks a `ClosedForm` model whose U is linear in each site's float view: the first-order changes are then exact."""
+
+
 class ClosedScore(ABC):
     """Mixed into a model on real states that knows U and its gradient together without automatic differentiation."""
 
@@ -73,10 +79,6 @@ class Blocked(ABC):
     @abstractmethod
     def blocks(self) -> int:
         """How many blocks; redrawing each once touches every site."""
-
-    @abstractmethod
-    def with_blocks(self, blocks: Sequence[Sequence[int]]) -> "Blocked":
-        """The same model with these blocks instead, or an error if it could not redraw them exactly."""
 
     @abstractmethod
     def draw_block(self, block: int, x: Int[Tensor, "batch *event"], source: Source, clamp: Tensor | None) -> Tensor:
@@ -160,8 +162,46 @@ def device_of(model: nn.Module) -> torch.device:
     return next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
 
 
+class Count:
+    """States at which U, and its gradient, were evaluated."""
+
+    def __init__(self):
+        self.evaluations, self.gradients = 0, 0
+
+
+_counts: ContextVar[tuple[Count, ...]] = ContextVar("counts", default=())
+
+
+@contextmanager
+def counting() -> Iterator[Count]:
+    """Counts what `evaluate`, `score` and `site_logits` evaluate inside."""
+    count = Count()
+    token = _counts.set((*_counts.get(), count))
+    try:
+        yield count
+    finally:
+        _counts.reset(token)
+
+
+def potential(model: Model, x: Tensor) -> Tensor:
+    """model(x), if it is a tensor."""
+    u = model(x)
+    if not isinstance(u, Tensor):
+        raise TypeError(f"U(x): expected a tensor, one float a state, got {type(u).__name__}")
+    return u
+
+
+def tell(evaluations: int, gradients: int = 0) -> None:
+    """Adds to the open counts."""
+    for count in _counts.get():
+        count.evaluations += evaluations
+        count.gradients += gradients
+
+
 def check_potential(u: Tensor, x: Tensor, batch: torch.Size, *, start: bool = True) -> Tensor:
     """u, if it has the batch's shape and is finite; at a proposed state (`start=False`) -inf, probability 0, passes too."""
+    if not u.is_floating_point():
+        raise TypeError(f"U(x): expected floats, got {u.dtype}; convert what the model returns, for example by .float()")
     if u.shape != batch:
         raise ValueError(f"U(x): expected one number a state, shape {tuple(batch)}, got shape {tuple(u.shape)}")
     bad = ~u.isfinite() if start else u.isnan() | (u == torch.inf)
@@ -176,10 +216,11 @@ def check_potential(u: Tensor, x: Tensor, batch: torch.Size, *, start: bool = Tr
     return u
 
 
-def evaluate(model: Model, x: Tensor, *, start: bool = False) -> Float[Tensor, "*batch"]:
-    """U(x) without a graph, checked; `start=True` checks x against the space too and wants U finite."""
+def evaluate(model: Model, x: Tensor, *, start: bool = False, graph: bool = False) -> Float[Tensor, "*batch"]:
+    """U(x), checked, without a graph unless asked; `start=True` checks x against the space too and wants U finite."""
     if start:
         x = check_model(model).space.check(x)
-    with torch.no_grad():
-        u = model(x)
+    with torch.set_grad_enabled(graph):
+        u = potential(model, x)
+    tell(u.numel())
     return check_potential(u, x, x.shape[: x.ndim - len(model.space.shape)], start=start)

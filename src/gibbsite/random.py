@@ -5,6 +5,7 @@ Kernels make every discrete decision through this file. That is what lets `gibbs
 code that samples.
 """
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -33,9 +34,15 @@ def generator(seed: Seed, device: torch.device | str = "cpu") -> Source:
     """The generator that `seed` names: itself if it is one already, else a new one on `device` started at that integer."""
     if isinstance(seed, Script | torch.Generator):
         return seed
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    try:
+        number = None if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        number = None
+    if number is None:
         raise TypeError(f"seed: expected an int or a torch.Generator, got {type(seed).__name__}")
-    return torch.Generator(device=device).manual_seed(seed)
+    if not -(2**63) <= number < 2**64:
+        raise ValueError(f"seed: expected an int from -2^63 to 2^64 - 1, got {number}")
+    return torch.Generator(device=device).manual_seed(number)
 
 
 def _of(source: Source) -> torch.Generator:

@@ -1,6 +1,7 @@
 """Where states live: `Real`, `Binary`, `Categorical`, `Tokens`. A space checks states and gives the view gradients need."""
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import final
@@ -10,7 +11,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from . import random
-from .model import Distribution, Factorised
+from .model import ClosedForm, Distribution, Factorised, Multilinear
 
 
 class Space(ABC):
@@ -72,7 +73,7 @@ class Discrete(Space):
 @final
 @dataclass(frozen=True)
 class Binary(Discrete):
-    """{0, 1}^shape, stored as uint8; its float view is the same numbers as floats.
+    """{0, 1}^shape, stored as int8; its float view is the same numbers as floats.
 
     Example:
         >>> import gibbsite as gb
@@ -83,10 +84,10 @@ class Binary(Discrete):
     shape: tuple[int, ...]
     states = 2
     distance = 1.0
-    dtype = torch.uint8
+    dtype = torch.int8
 
     def __init__(self, shape: int | tuple[int, ...]):
-        object.__setattr__(self, "shape", _shape(shape))
+        object.__setattr__(self, "shape", _sites(shape))
 
     def embed(self, x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         if x.is_floating_point():
@@ -111,8 +112,8 @@ class Categorical(Discrete):
     dtype = torch.int64
 
     def __init__(self, shape: int | tuple[int, ...], states: int):
-        object.__setattr__(self, "shape", _shape(shape))
-        object.__setattr__(self, "states", _positive(states, "states"))
+        object.__setattr__(self, "shape", _sites(shape))
+        object.__setattr__(self, "states", whole(states, "states", 2))
 
     def embed(self, x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         if x.is_floating_point():
@@ -140,8 +141,8 @@ class Tokens(Space):
     eos: int
 
     def __post_init__(self):
-        _positive(self.length, "length")
-        _positive(self.vocabulary, "vocabulary")
+        object.__setattr__(self, "length", whole(self.length, "length"))
+        object.__setattr__(self, "vocabulary", whole(self.vocabulary, "vocabulary", 2))
         if not 0 <= self.eos < self.vocabulary:
             raise ValueError(f"eos: expected an id in [0, {self.vocabulary}), got {self.eos}")
 
@@ -210,7 +211,7 @@ class Real(Space):
         if not x.isfinite().all():
             bad = (~x.isfinite()).nonzero()[0].tolist()
             raise ValueError(f"{name}: expected {self.expected}, got {x[tuple(bad)].item()} at {bad}")
-        return x
+        return x.detach()
 
     def _check_form(self, x: Tensor, name: str) -> None:
         if not x.is_floating_point() or not _ends_with(x, self.shape):
@@ -228,7 +229,7 @@ class Real(Space):
 
 
 @final
-class Uniform(Distribution, Factorised):
+class Uniform(Distribution, Factorised, ClosedForm, Multilinear):
     """log q(x) = -sites log(states) on a product of discrete sites."""
 
     def __init__(self, space: Discrete):
@@ -242,16 +243,32 @@ class Uniform(Distribution, Factorised):
     def sample(self, n: int, *, seed: random.Seed) -> Tensor:
         return random.integers(self.space.states, (n, *self.space.shape), random.generator(seed)).to(self.space.dtype)
 
+    def site_logits(self, x: Tensor, sites: Tensor | None = None) -> Float[Tensor, "batch m states"]:
+        shape = (len(x), self.space.sites if sites is None else sites.shape[1], self.space.states)
+        return torch.zeros(shape, dtype=torch.get_default_dtype(), device=x.device)
 
-def _positive(value: int, name: str) -> int:
-    if not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name}: expected a positive integer, got {value!r}")
-    return value
+
+def whole(value: object, name: str, least: int = 1) -> int:
+    """value as an int that is at least `least`; integers of numpy and torch count as such, booleans do not."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None or number < least:
+        expected = "a positive integer" if least == 1 else f"an integer of at least {least}"
+        raise ValueError(f"{name}: expected {expected}, got {value!r}")
+    return number
 
 
 def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    return tuple(_positive(int(size), "shape") for size in sizes)
+    sizes = shape if isinstance(shape, tuple | list) else (shape,)
+    return tuple(whole(size, "shape") for size in sizes)
+
+
+def _sites(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    if not (sizes := _shape(shape)):
+        raise ValueError("shape: expected at least one dimension on discrete states, got (); use Binary(1) for one variable")
+    return sizes
 
 
 def _ends_with(x: Tensor, shape: tuple[int, ...]) -> bool:

@@ -162,3 +162,9 @@ def test_below_is_uniform():
 def test_seeds_give_different_streams():
     seeds = {int(fast.substream(np.uint64(seed), np.uint64(index))) for seed in range(100) for index in range(100)}
     assert len(seeds) == 10000
+
+
+def test_exp64_is_exp_to_the_last_digits():
+    x = np.concatenate([np.linspace(-700, 700, 20001), np.linspace(-1e-3, 1e-3, 101)])
+    found = np.array([fast.exp64(value) for value in x])
+    assert np.abs(found / np.exp(x.astype(np.longdouble)) - 1).max() < 1e-15

@@ -41,7 +41,7 @@ def test_shapes_and_what_never_moves():
 
 
 def test_hamming_to_random_is_one_fixed_state_a_seed():
-    x = torch.zeros(5, 2, 30, dtype=torch.uint8)
+    x = torch.zeros(5, 2, 30, dtype=torch.int8)
     d = gb.diagnose.hamming_to_random(x, seed=3)
     assert d.shape == (5, 2) and (d == d[0, 0]).all()
     assert len({int(gb.diagnose.hamming_to_random(x, seed=s)[0, 0]) for s in range(20)}) > 1

@@ -35,3 +35,11 @@ def test_total_variation_of_exact_frequencies_is_zero():
     every = gb.exact.states(model.space)
     assert float(gb.diagnose.total_variation(every, model)) == pytest.approx(0, abs=1e-12)
     assert float(gb.diagnose.total_variation(every[:1].expand(7, -1), model)) == pytest.approx(8 / 9)
+
+
+def test_scalar_events():
+    x, y = torch.tensor([0.0, 1.0]), torch.tensor([0.0])
+    for similarity in (gb.diagnose.squared_exponential(1.0), gb.diagnose.hamming_similarity):
+        assert float(gb.diagnose.mmd(x, y, similarity)) == pytest.approx(
+            float(gb.diagnose.mmd(x[:, None], y[:, None], similarity))
+        )

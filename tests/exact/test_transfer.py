@@ -65,3 +65,39 @@ def test_what_the_formulas_do_not_cover_is_refused():
         gb.exact.kaufman_log_z(4, 4, -0.1)
     with pytest.raises(ValueError, match="1 to 12 sites"):
         gb.exact.strip_log_z(4, 13, 0.1)
+
+
+@pytest.mark.parametrize("sides", [(2, 4), (4, 2), (1, 5), (2, 2)])
+def test_short_periodic_sides_are_refused(sides):
+    """The formula would couple a pair twice, which is another model than Ising.lattice's."""
+    for formula in (gb.exact.kaufman_log_z, gb.exact.strip_log_z):
+        with pytest.raises(ValueError, match="at least 3 in a periodic direction"):
+            formula(*sides, 0.3)
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (2, 2), (1, 4), (5, 2)])
+def test_open_strips_may_be_short(sides, double):
+    model = gb.models.Ising.lattice(sides, coupling=0.3, field=-0.2, periodic=False)
+    value = gb.exact.strip_log_z(*sides, 0.3, -0.2, periodic=False)
+    assert value.item() == pytest.approx(gb.exact.log_z(model).item(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("coupling", "field", "periodic"), [(50.0, 1000.0, False), (50.0, 1000.0, True), (-50.0, 0.0, False)]
+)
+def test_strong_couplings_and_fields_stay_finite(coupling, field, periodic):
+    edges = 2 * 10 * 8 if periodic else 10 * 7 + 9 * 8
+    ground = abs(coupling) * edges + field * 80  # all other states weigh less by a factor of exp(-100) at least
+    states = 1 if field else 2
+    value = gb.exact.strip_log_z(10, 8, coupling, field, periodic).item()
+    assert value == pytest.approx(ground + math.log(states), rel=1e-12)
+
+
+def test_sizes_and_couplings_must_be_single_numbers():
+    for sides in ((0, 4), (4.0, 4), (4, 0)):
+        for formula in (gb.exact.kaufman_log_z, gb.exact.strip_log_z):
+            with pytest.raises(ValueError, match="expected a positive integer"):
+                formula(*sides, 0.3)
+    for formula in (gb.exact.kaufman_log_z, gb.exact.strip_log_z):
+        with pytest.raises(ValueError, match=r"coupling: expected one number, got shape \(2,\)"):
+            formula(4, 4, torch.tensor([0.1, 0.2]))

@@ -48,6 +48,31 @@ def test_frequencies_of_real_steps_match_the_matrix(kernel, device):
     assert float(statistic) < freedom * (1 - 2 / (9 * freedom) + 4.75 * (2 / (9 * freedom)) ** 0.5) ** 3
 
 
+def test_impossible_states_stay_and_nan_decisions_are_errors(double):
+    model = gb.Potential(lambda x: torch.where(x.sum(-1) > 2, -torch.inf, 0.0), gb.Binary(3))
+    p, matrix = gb.exact.probabilities(model), gb.exact.transition_matrix(S.Gibbs(), model)
+    assert torch.allclose(matrix.sum(1), torch.ones(8)) and torch.allclose(p @ matrix, p) and matrix[7, 7] == 1
+
+    class Broken(S.Kernel):
+        def init(self, model, x):
+            return S.Gibbs().init(model, x)
+
+        def step(self, model, state, generator):
+            random.categorical(torch.full((len(state.x), 2), torch.nan), generator)
+
+    with pytest.raises(ValueError, match="NaN probabilities"):
+        gb.exact.transition_matrix(Broken(), gb.Binary(2).uniform())
+
+
+def test_very_strong_bonds_keep_clusters_whole(double):
+    """exp(b) would overflow: the matrix is that of a cluster that flips as one."""
+    model = gb.models.Ising.from_edges(2, torch.tensor([[0, 1]]), torch.tensor(1e4))
+    for kernel in (S.Wolff(), S.SwendsenWang()):
+        matrix = gb.exact.transition_matrix(kernel, model)
+        assert torch.allclose(matrix.sum(1), torch.ones(4))
+        assert matrix[0, 3] + matrix[0, 0] == pytest.approx(1)
+
+
 def test_continuous_draws_cannot_be_enumerated():
     with pytest.raises(TypeError, match="transition matrices are for discrete kernels"):
         gb.exact.transition_matrix(S.MH(S.Independent(_Noisy())), gb.Binary(2).uniform())
@@ -62,4 +87,4 @@ class _Noisy(gb.Distribution):
         return gb.Binary(2).uniform()(x)
 
     def sample(self, n, *, seed):
-        return (random.normal((n, 2), random.generator(seed)) > 0).to(torch.uint8)
+        return (random.normal((n, 2), random.generator(seed)) > 0).to(torch.int8)

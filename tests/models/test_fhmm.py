@@ -149,8 +149,8 @@ def test_more_than_12_chains_are_refused_where_joint_states_are_summed():
 
 
 def test_other_blocks_refused():
-    with pytest.raises(ValueError, match="chain by chain"):
-        small_fhmm().with_blocks([[0, 1, 2, 3, 4, 5]])
+    with pytest.raises(TypeError, match="only pairwise models"):
+        gb.sample.BlockGibbs(blocks=[[0, 1, 2, 3, 4, 5]]).init(small_fhmm(), torch.zeros(1, 3, 2, dtype=torch.int8))
     assert small_fhmm().blocks == 2
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -141,7 +142,7 @@ def test_given_blocks_are_stationary_and_coupled_ones_refused():
 
 def test_the_stationarity_test_rejects_a_block_of_coupled_sites():
     model = ring()
-    model._classes = [torch.tensor([0, 1]), torch.tensor([2, 3])]  # forced past the check
+    model._coloured = (model.pairs, model.pairs.structure_version, [torch.tensor([0, 1]), torch.tensor([2, 3])])  # forced
     assert stationarity_gap(gb.sample.BlockGibbs(), model) > 1e-3
 
 
@@ -171,7 +172,7 @@ def test_field_refused(field):
         gb.models.Ising(torch.zeros(5, 5), field)
 
 
-@pytest.mark.parametrize("x", [torch.zeros(2, 4, dtype=torch.uint8), torch.zeros(2, 4)])
+@pytest.mark.parametrize("x", [torch.zeros(2, 4, dtype=torch.int8), torch.zeros(2, 4)])
 def test_states_of_another_shape_refused(x):
     with pytest.raises(ValueError, match="x: expected"):
         dense_ising(5)(x)
@@ -180,3 +181,12 @@ def test_states_of_another_shape_refused(x):
 def test_learned_parameters_are_the_couplings_and_the_field():
     assert isinstance(dense_ising(), Model)
     assert {n for n, _ in dense_ising().named_parameters()} == {"field", "pairs.weight"}
+
+
+def test_couplings_may_be_numpys_and_sides_are_integers():
+    couplings = np.array([[0.0, 0.5], [0.5, 0.0]])
+    assert torch.equal(gb.models.Ising(couplings).couplings, torch.as_tensor(couplings))
+    assert gb.models.Ising.lattice(np.int64(3), coupling=0.1).space == gb.Binary(9)
+    for side in (3.0, (3, 2.0), 0):
+        with pytest.raises(ValueError, match="side: expected a positive integer"):
+            gb.models.Ising.lattice(side, coupling=0.1)

@@ -98,7 +98,7 @@ def test_the_stationarity_test_rejects_the_papers_swapped_biases():
 def test_block_gibbs_is_one_block_and_takes_no_others():
     model = small_rbm()
     assert model.blocks == 1
-    with pytest.raises(ValueError, match="redrawn whole"):
+    with pytest.raises(TypeError, match="only pairwise models"):
         gb.sample.BlockGibbs(blocks=[[0, 1], [2, 3]]).init(model, gb.exact.states(model.space))
 
 

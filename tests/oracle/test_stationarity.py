@@ -84,11 +84,11 @@ def test_parallel_tempering_keeps_the_joint_law_and_a_swap_with_the_wrong_sign_d
 @pytest.mark.parametrize("proposal", [S.Informed(draws=2), S.PathAuxiliary(4), S.RandomFlips(2)])
 def test_an_even_number_of_flips_is_refused_because_it_keeps_the_parity(proposal):
     with pytest.raises(ValueError, match="odd number on two-state sites"):
-        S.MH(proposal).init(bits(), torch.zeros(1, 8, dtype=torch.uint8))
+        S.MH(proposal).init(bits(), torch.zeros(1, 8, dtype=torch.int8))
 
 
 def test_a_block_with_coupled_sites_is_refused():
     with pytest.raises(ValueError, match="sites 0 and 1 are coupled and both in block 0"):
-        S.BlockGibbs(blocks=[[0, 1], [2, 4, 6], [3, 5, 7]]).init(ring(), torch.zeros(1, 8, dtype=torch.uint8))
+        S.BlockGibbs(blocks=[[0, 1], [2, 4, 6], [3, 5, 7]]).init(ring(), torch.zeros(1, 8, dtype=torch.int8))
     allowed = S.BlockGibbs(blocks=[[0, 2], [1, 3], [4, 6], [5, 7]])
     assert residual(allowed, ring()) < 1e-10

@@ -22,7 +22,7 @@ def model():
     ],
 )
 def test_masks_that_make_no_sense_are_refused(clamp, message):
-    x = torch.zeros(1, 4, dtype=torch.uint8)
+    x = torch.zeros(1, 4, dtype=torch.int8)
     for kernel in (
         S.Gibbs(clamp=clamp),
         S.GibbsSweep(clamp=clamp),
@@ -53,3 +53,29 @@ def test_clamped_sites_keep_their_values_in_compiled_runs(kernel):
     chain = gb.run(kernel(clamp=held), lattice, x, steps=50, seed=1)
     assert torch.equal(chain.samples[..., held], x[:, held].expand(50, -1, -1))
     assert not torch.equal(chain.samples[-1], x)
+
+
+@pytest.mark.parametrize("make", [S.Gibbs, S.GibbsSweep, S.BlockGibbs, lambda clamp: S.MH(S.Informed(clamp=clamp))])
+def test_a_list_is_a_mask_too(make):
+    x = model().space.uniform().sample(5, seed=0)
+    one, two = (
+        gb.run(make(clamp=clamp), model(), x, steps=5, seed=1)
+        for clamp in ([True, False, False, True], torch.tensor([True, False, False, True]))
+    )
+    assert torch.equal(one.samples, two.samples) and torch.equal(one.samples[..., 0], x[:, 0].expand(5, -1))
+
+
+@pytest.mark.parametrize("clamp", [torch.tensor([1, 0, 0, 0]), torch.tensor([True, False]), torch.ones(4, dtype=torch.bool)])
+def test_masks_are_checked_at_init(clamp):
+    x, q = torch.zeros(1, 4, dtype=torch.int8), gb.Binary(4).uniform()
+    for kernel in (S.Gibbs(clamp=clamp), S.GibbsSweep(clamp=clamp), S.MH(S.Independent(q, clamp=clamp))):
+        with pytest.raises(ValueError, match="clamp: expected"):
+            kernel.init(model(), x)
+
+
+def test_kernels_with_masks_can_be_compared():
+    mask = torch.tensor([True, False])
+    for make in (S.Gibbs, S.GibbsSweep, S.BlockGibbs, S.Informed, S.RandomFlips, S.HammingBall, S.DiscreteLangevin):
+        one = make(clamp=mask)
+        assert one == one and one != make(clamp=mask) and len({one, make(clamp=mask)}) == 2
+    assert S.HMC(0.1, mass=torch.ones(2)) != S.HMC(0.1, mass=torch.ones(2))

@@ -59,6 +59,7 @@ CASES = [
     (S.Gibbs(clamp=HELD), tempered),
     (S.MH(S.Informed()), tempered),
     (S.Wolff(), graph),
+    (S.Wolff(clamp=HELD), graph),
     (S.SwendsenWang(), graph),
     (S.SwendsenWang(clamp=HELD), graph),
     (S.BlockGibbs(), rbm),
@@ -109,6 +110,44 @@ def test_what_the_table_does_not_cover_stays_with_the_kernel():
         assert S.compiled(kernel, model, x) is kernel
 
 
+def pair(edges):
+    return gb.models.Ising.from_edges(4, torch.tensor(edges), torch.tensor([0.9, 0.9]))
+
+
+@pytest.mark.parametrize("kernel", [S.GibbsSweep(), S.BlockGibbs(), S.MH(S.Informed())])
+def test_another_graph_loaded_over_the_first_is_seen(kernel):
+    """Structures and colour classes are kept between calls; a state dict with another graph must renew them."""
+    before, after = [[0, 1], [2, 3]], [[0, 2], [1, 3]]
+    model = pair(before)
+    frequencies(kernel, model)
+    model.load_state_dict(pair(after).state_dict())
+    counts = frequencies(kernel, model)
+    assert fits(counts, gb.exact.transition_matrix(kernel, pair(after).double()))
+    assert not fits(counts, gb.exact.transition_matrix(kernel, pair(before).double()))
+    assert all({0, 2} - set(members.tolist()) for members in model.classes)
+
+
+COSTED = [
+    S.GibbsSweep(clamp=HELD),
+    S.Gibbs(3),
+    S.BlockGibbs(blocks=[[0], [1, 3], [2]]),
+    S.MH(S.Informed(how="exact")),
+    S.MH(S.Informed()),
+    S.Wolff(),
+    S.SwendsenWang(),
+]
+
+
+@pytest.mark.parametrize("kernel", COSTED)
+def test_costs_are_those_of_the_kernel_and_so_is_the_acceptance(kernel):
+    model, x = ring(), gb.exact.states(gb.Binary(4)).repeat(50, 1)
+    plain, fast = (gb.run(kernel, m, x, steps=200, seed=0) for m in (ring().double(), model))
+    assert fast.cost == plain.cost
+    # both means are over 160,000 dependent steps of 800 chains; the compiled one averages coin flips: 5 sd of each
+    spread = 5 * (plain.acceptance.std() + fast.acceptance.std()) / 800**0.5 + 1e-9
+    assert abs(fast.accept_rate - plain.accept_rate) < float(spread)
+
+
 def test_combinators_and_tempering_compile_what_they_hold():
     model, x = graph(), gb.exact.states(gb.Binary(4)).repeat(500, 1)
     inner = S.Cycle([S.GibbsSweep(), S.MH(S.Informed())])
@@ -146,7 +185,7 @@ def test_couplings_that_are_not_finite_stop_the_run():
     model = graph()
     with torch.no_grad():
         model.pairs.weights[0] = torch.nan
-    x = torch.zeros(2, 4, dtype=torch.uint8)
+    x = torch.zeros(2, 4, dtype=torch.int8)
     with pytest.raises(ValueError, match="not finite"):
         S.compiled(S.GibbsSweep(), model, x).step(model, S.State(x, torch.zeros(2)), torch.Generator())
 

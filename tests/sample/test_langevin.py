@@ -2,12 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 import gibbsite as gb
 from gibbsite.distributions import Normal
-from gibbsite.sample import MALA, MH, Drift, Langevin, RandomWalk
+from gibbsite.sample import HMC, MALA, MH, NUTS, SGLD, Drift, Langevin, RandomWalk
 
 
 class Counting(gb.Model):
@@ -82,7 +83,7 @@ def test_bad_step_size(make, step_size):
 def test_needs_real_states():
     model = gb.models.Ising.lattice(2, coupling=0.1, periodic=False)
     with pytest.raises(TypeError, match="Real"):
-        MALA(0.1).init(model, torch.zeros(1, 4, dtype=torch.uint8))
+        MALA(0.1).init(model, torch.zeros(1, 4, dtype=torch.int8))
 
 
 def test_a_bad_start_is_named():
@@ -95,3 +96,12 @@ def test_a_wall_is_respected():
     model = gb.Potential(lambda x: torch.where((x > 0).all(-1), -x.sum(-1), -torch.inf), gb.Real(2))
     chain = gb.run(MALA(0.8), model, torch.ones(20, 2), steps=50, seed=0)
     assert (chain.samples > 0).all()
+
+
+@pytest.mark.parametrize("make", [Langevin, MALA, RandomWalk, HMC, NUTS, SGLD])
+def test_a_step_size_is_a_number_of_any_library_but_no_boolean(make):
+    with pytest.raises(ValueError, match="step_size: expected a positive number, got True"):
+        make(True)
+    made = make(np.float32(0.1))
+    kernel = MH(made) if make is RandomWalk else made
+    assert gb.run(kernel, Normal.standard(2), torch.zeros(3, 2), steps=2, seed=0).samples.dtype == torch.float32

@@ -64,7 +64,7 @@ def test_numbers_that_make_no_sense_are_refused(make, message):
 
 
 def test_an_independent_proposal_must_share_the_space_and_reach_the_start():
-    model, x = gb.Binary(3).uniform(), torch.zeros(1, 3, dtype=torch.uint8)
+    model, x = gb.Binary(3).uniform(), torch.zeros(1, 3, dtype=torch.int8)
     with pytest.raises(ValueError, match="q: expected a distribution on"):
         S.MH(S.Independent(gb.Binary(4).uniform())).init(model, x)
 
@@ -75,7 +75,7 @@ def test_an_independent_proposal_must_share_the_space_and_reach_the_start():
             return torch.where((x == 1).all(-1), 0.0, -torch.inf)
 
         def sample(self, n, *, seed):
-            return torch.ones(n, 3, dtype=torch.uint8)
+            return torch.ones(n, 3, dtype=torch.int8)
 
     with pytest.raises(ValueError, match="states that q can propose"):
         S.MH(S.Independent(OnlyOnes())).init(model, x)
@@ -84,13 +84,13 @@ def test_an_independent_proposal_must_share_the_space_and_reach_the_start():
 
 
 def test_block_kernels_need_models_that_know_their_blocks_or_bonds():
-    x = torch.zeros(1, 3, dtype=torch.uint8)
+    x = torch.zeros(1, 3, dtype=torch.int8)
     with pytest.raises(TypeError, match="does not know its blocks"):
         S.BlockGibbs().init(gb.Binary(3).uniform(), x)
     with pytest.raises(TypeError, match="expected an Ising or Potts model"):
         S.Wolff().init(gb.Binary(3).uniform(), x)
     with pytest.raises(ValueError, match="cluster kernels need J >= 0"):
-        S.SwendsenWang().init(gb.models.Ising.lattice(3, coupling=-0.1), torch.zeros(1, 9, dtype=torch.uint8))
+        S.SwendsenWang().init(gb.models.Ising.lattice(3, coupling=-0.1), torch.zeros(1, 9, dtype=torch.int8))
     with pytest.raises(ValueError, match="lists of free sites"):
         S.HammingBall(blocks=[[0, 1], [2]], clamp=torch.tensor([False, True, False])).init(gb.Binary(3).uniform(), x)
 
@@ -99,3 +99,21 @@ def test_tokens_are_refused_by_single_site_kernels():
     model = gb.Potential(lambda x: x.float().sum(-1), gb.Tokens(3, 5, eos=0))
     with pytest.raises(TypeError, match="Binary or Categorical sites"):
         S.Gibbs().init(model, torch.zeros(1, 3, dtype=torch.long))
+
+
+@pytest.mark.parametrize("kernel", [S.MH, S.Unadjusted])
+def test_what_is_no_proposal_is_refused(kernel):
+    for wrong, message in (
+        (S.Informed, rf"got the class; write {kernel.__name__}\(Informed\(\)\)"),
+        (S.Gibbs(), "got the kernel Gibbs"),
+        (3, "expected a gibbsite.sample.Proposal, got int"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            kernel(wrong)
+
+
+@pytest.mark.parametrize("sites", [0, -1, 1.5, True])
+@pytest.mark.parametrize("make", [S.Gibbs, S.RandomFlips])
+def test_a_number_of_sites_is_a_positive_integer(make, sites):
+    with pytest.raises(ValueError, match="sites: expected a positive integer"):
+        make(sites)

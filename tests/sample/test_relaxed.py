@@ -105,7 +105,7 @@ def test_starts_at_the_median_and_keeps_shapes(kernel):
     assert torch.equal(state.local.z > 0, x.bool())
     assert torch.allclose(state.local.z.abs(), torch.tensor(0.6744897))
     state, info = kernel.step(model, state, torch.Generator().manual_seed(0))
-    assert state.x.dtype == torch.uint8 and state.x.shape == (10, 9) and info.acceptance.shape == (10,)
+    assert state.x.dtype == torch.int8 and state.x.shape == (10, 9) and info.acceptance.shape == (10,)
 
 
 def test_svgd_direction_is_its_definition():
@@ -157,4 +157,4 @@ def test_needs_bits_and_particles():
     with pytest.raises(TypeError, match="Binary"):
         RelaxedMALA(0.1).init(gb.distributions.Normal.standard(2), torch.zeros(3, 2))
     with pytest.raises(ValueError, match="at least 2 particles"):
-        DiscreteSVGD().init(ising(), torch.zeros(1, 3, dtype=torch.uint8))
+        DiscreteSVGD().init(ising(), torch.zeros(1, 3, dtype=torch.int8))

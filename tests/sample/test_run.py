@@ -1,5 +1,6 @@
 """gb.run and gb.moments: shapes, warm-up, thinning, stopping, interruption, repeatability, errors."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -109,3 +110,42 @@ def test_mistakes_are_named():
         gb.moments(S.Gibbs(), model, x[:1], steps=3, seed=0)
     with pytest.raises(TypeError, match="Binary or Categorical"):
         gb.run(S.Gibbs(), lambda x: -x.square().sum(-1), torch.zeros(2, 3), steps=3, seed=0, space=gb.Real(3))
+
+
+def test_scalar_events():
+    model, x = gb.Potential(lambda x: -0.5 * x.square(), gb.Real(())), torch.zeros(4)
+    chain = gb.run(S.MALA(1.0), model, x, steps=400, seed=0, until_rhat=1e-9)  # never that low, but computed
+    assert chain.samples.shape == (400, 4) and list(chain.summary().index) == ["U", "x[0]"]
+    assert gb.moments(S.MALA(1.0), model, x, steps=20, seed=0).mean.shape == ()
+
+
+def test_clamped_sites_do_not_hold_up_convergence():
+    model, x = lattice()
+    held = torch.zeros(16, dtype=torch.bool)
+    held[:5] = True
+    x = torch.where(held, x[:1], x)
+    chain = gb.run(S.GibbsSweep(clamp=held), model, x, steps=20_000, seed=0, until_rhat=1.05)
+    assert len(chain.samples) < 20_000
+
+
+def test_chains_that_never_move_have_not_converged():
+    frozen, x = gb.Tempered(lattice(coupling=1.0)[0], 1000.0), torch.ones(4, 16, dtype=torch.int8)
+    chain = gb.run(S.MH(S.RandomFlips()), frozen, x, steps=200, seed=0, until_rhat=1.5)
+    assert len(chain.samples) == 200
+
+
+def test_steps_are_integers_and_a_class_is_not_a_kernel():
+    model, x = lattice()
+    assert gb.run(S.Gibbs(), model, x, steps=np.int64(4), thin=np.int32(2), seed=np.int64(0)).samples.shape == (2, 4, 16)
+    for wrong in ({"steps": 4.0}, {"steps": True}, {"steps": 4, "thin": 2.0}, {"steps": 4, "warmup": 1.0}):
+        with pytest.raises(ValueError, match="expected a"):
+            gb.run(S.Gibbs(), model, x, seed=0, **wrong)
+    with pytest.raises(TypeError, match=r"write Gibbs\(\)"):
+        gb.run(S.Gibbs, model, x, steps=4, seed=0)
+
+
+def test_a_statistic_that_mixes_the_chains_is_refused():
+    model, x = lattice()
+    for statistic in (lambda x: x.double().mean(), lambda x: 1.0):
+        with pytest.raises(ValueError, match=r"statistic: expected one value a chain, shape \(4, ...\)"):
+            gb.moments(S.Gibbs(), model, x, steps=4, seed=0, statistic=statistic)

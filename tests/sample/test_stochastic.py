@@ -152,4 +152,4 @@ def test_errors(make):
 
 def test_needs_real_states():
     with pytest.raises(TypeError, match="Real"):
-        SGLD(0.1).init(gb.models.Ising.lattice(2, coupling=0.1, periodic=False), torch.zeros(1, 4, dtype=torch.uint8))
+        SGLD(0.1).init(gb.models.Ising.lattice(2, coupling=0.1, periodic=False), torch.zeros(1, 4, dtype=torch.int8))

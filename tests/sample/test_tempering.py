@@ -24,7 +24,7 @@ def test_the_ladder_rises_to_one_and_its_swap_rates_are_near_the_target():
 
 def test_tempering_crosses_where_a_single_chain_stays():
     model = gb.models.Ising.lattice(5, coupling=0.9)
-    x = torch.ones(16, 25, dtype=torch.uint8)  # all up: by symmetry half of the mass is down
+    x = torch.ones(16, 25, dtype=torch.int8)  # all up: by symmetry half of the mass is down
     plain = gb.run(S.GibbsSweep(), model, x, steps=300, seed=1)
     tempered = gb.run(
         S.Tempering(S.GibbsSweep(), model.space.uniform(), (0.0, 0.3, 0.45, 0.6, 0.8, 1.0)), model, x, steps=300, seed=1

@@ -71,7 +71,7 @@ def _index(state, count):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def wolff(x, offsets, neighbours, weights, field, clamped, seed, steps):
-    """``steps`` single-cluster moves a chain, in place; returns how many sites flipped in all, (chains,) int64.
+    """``steps`` single-cluster moves a chain, in place; returns how many of them were accepted, (chains,) int64.
 
     The cluster of a uniform free site flips with ``min(1, exp(-2 sum_cluster h_i s_i))``.
 
@@ -82,9 +82,9 @@ def wolff(x, offsets, neighbours, weights, field, clamped, seed, steps):
     chances, graph = _bonds(weights), (offsets, neighbours, weights)
     candidates = np.flatnonzero(clamped == 0)
     marks, stack = np.zeros(sites, np.int64), np.empty(sites, np.int64)
-    state, flipped, stamp = np.empty(4, np.uint64), np.zeros(chains, np.int64), 0
+    state, accepted, stamp = np.empty(4, np.uint64), np.zeros(chains, np.int64), 0
     if candidates.shape[0] == 0:
-        return flipped
+        return accepted
     for chain in range(chains):
         seed_lanes64(substream(seed, chain), state)
         row = x[chain]
@@ -98,8 +98,8 @@ def wolff(x, offsets, neighbours, weights, field, clamped, seed, steps):
             if pull <= 0.0 or uniform53(next64(state, 1, 0)) < math.exp(-2.0 * pull):
                 for number in range(size):
                     row[stack[number]] ^= 1
-                flipped[chain] += size
-    return flipped
+                accepted[chain] += 1
+    return accepted
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gibbsite._fast.random import next64, seed_lanes64, substream, uniform53
+from gibbsite._fast.random import exp64, next64, seed_lanes64, substream, uniform53
 
 _WIDE = 300.0  # |d / T| beyond which exp could leave float64: the log-space path is taken
 _TINY = 2.0**-54  # half a step of a 53-bit uniform, so that its log is finite
@@ -30,7 +30,7 @@ def _fields(row, offsets, neighbours, weights, field, out):
         total, size = np.float64(field[site]), abs(np.float64(field[site]))
         for edge in range(offsets[site], offsets[site + 1]):
             weight = np.float64(weights[edge])
-            total += weight if row[neighbours[edge]] != 0 else -weight
+            total += weight * (2.0 * np.float64(row[neighbours[edge]]) - 1.0)
             size += abs(weight)
         out[site] = total
         bound = max(bound, 2.0 * size)
@@ -120,7 +120,8 @@ def _restore(site, row, offsets, neighbours, fields, masses, sums, marks, saved)
 @njit(cache=True, nogil=True, error_model="numpy")
 def _start(row, free, inverse, fields, masses, sums, shift):
     for site in range(row.shape[0]):
-        masses[site] = math.exp(_change(row, fields, site) * inverse) if free[site] != 0 else 0.0
+        mass = exp64(inverse * (2.0 - 4.0 * np.float64(row[site])) * fields[site])
+        masses[site] = mass if free[site] != 0 else 0.0
     for block in range(sums.shape[0]):
         _sum_block(masses, sums, block, shift)
 

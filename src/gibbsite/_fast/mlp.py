@@ -12,13 +12,13 @@ import numpy as np
 from numba import njit
 
 from gibbsite._fast.memory import aligned32
-from gibbsite._fast.product import multiply
+from gibbsite._fast.product import multiply, product
 from gibbsite._fast.random import exp_negative, log1p_unit, tanh32
 
 SILU, TANH, SOFTPLUS, RELU = 0, 1, 2, 3
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
-_BLOCK = 512
+_BLOCK = 1024
 _NARROW = 8
 
 
@@ -136,14 +136,14 @@ def leave(matrix, g_RH, score_RD):
 
 
 class Workspace:
-    """Buffers for blocks of chains: one (block, H) pair a hidden layer, float32, reused by every call.
+    """Buffers for blocks of chains, float32, reused by every call: a (block, H) slope a hidden layer, and the first values.
 
     Args: matrices W_k (H_k, H_(k-1)) float32 C-contiguous; biases (H_k,); weight w (H_L,); kind one of SILU, ....
     """
 
     def __init__(self, matrices, biases, weight, kind, block=_BLOCK):
         self.matrices, self.biases, self.weight, self.kind, self.block = matrices, biases, weight, kind, block
-        self.values = [aligned32(block, matrix.shape[0]) for matrix in matrices]
+        self.first = aligned32(block, matrices[0].shape[0])
         self.slopes = [aligned32(block, matrix.shape[0]) for matrix in matrices]
         self.narrow = None
         self.refresh()
@@ -167,20 +167,19 @@ def potential_and_score(x, u, score, work):
 
 def _block(x_RD, u, score_RD, work):
     rows, depth, kind = x_RD.shape[0], len(work.matrices), work.kind
-    values, slopes = [a[:rows] for a in work.values], [a[:rows] for a in work.slopes]
+    values, slopes = [work.first[:rows]] * depth, [a[:rows] for a in work.slopes]
     if work.narrow is None:
-        multiply(x_RD, work.matrices[0].T, out=values[0])
+        values[0] = product(x_RD, work.matrices[0].T)
     else:
         enter(work.narrow, x_RD, values[0])
     for layer in range(depth - 1):
         activate(kind, work.biases[layer], values[layer], slopes[layer])
-        multiply(values[layer], work.matrices[layer + 1].T, out=values[layer + 1])
+        values[layer + 1] = product(values[layer], work.matrices[layer + 1].T)
     readout(kind, work.biases[-1], work.weight, values[-1], slopes[-1], u)
     signal = slopes[-1]
     for layer in range(depth - 2, -1, -1):
-        multiply(signal, work.matrices[layer + 1], out=values[layer])
-        scale(values[layer], slopes[layer])
-        signal = values[layer]
+        signal = product(signal, work.matrices[layer + 1])
+        scale(signal, slopes[layer])
     if work.narrow is None:
         multiply(signal, work.matrices[0], out=score_RD)
     else:

@@ -42,12 +42,12 @@ def thresholds(coupling, field):
     return np.minimum(np.rint(probability * 2.0**32), 2.0**32 - 1).astype(np.uint64)
 
 
-def plan(offsets, neighbours, order, class_offsets):
-    """Chunks of at most 16 sites of one colour class and one degree, in the order of the classes.
+def plan(offsets, neighbours, order, class_offsets, width=CHUNK):
+    """Chunks of at most ``width`` sites of one colour class and one degree, in the order of the classes.
 
     Args: offsets (sites + 1,), neighbours (2 edges,); order (updates,) the sites class after class;
     class_offsets (classes + 1,), where each class starts in ``order``.
-    Returns: (chunks, DEGREES, CHUNK) int32 neighbour table, (chunks, CHUNK) int32 sites (short chunks repeat their
+    Returns: (chunks, DEGREES, width) int32 neighbour table, (chunks, width) int32 sites (short chunks repeat their
     first site), (chunks,) int32 sizes, (chunks,) int32 degrees. Raises ValueError for a class with two neighbours,
     a repeated site, or a degree above 8.
     """
@@ -61,9 +61,9 @@ def plan(offsets, neighbours, order, class_offsets):
         _check_class(offsets, neighbours, members)
         for degree in np.unique(degrees[members]):
             same = members[degrees[members] == degree]
-            chunks += [(same[start : start + CHUNK], int(degree)) for start in range(0, same.size, CHUNK)]
-    table = np.zeros((len(chunks), DEGREES, CHUNK), np.int32)
-    sites = np.zeros((len(chunks), CHUNK), np.int32)
+            chunks += [(same[start : start + width], int(degree)) for start in range(0, same.size, width)]
+    table = np.zeros((len(chunks), DEGREES, width), np.int32)
+    sites = np.zeros((len(chunks), width), np.int32)
     for number, (members, degree) in enumerate(chunks):
         sites[number] = members[0]
         sites[number, : members.size] = members

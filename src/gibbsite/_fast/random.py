@@ -33,6 +33,8 @@ _ZERO = np.float32(0.0)
 _INF = np.float32(np.inf)
 _E2, _E3, _E4 = np.float32(0.5), np.float32(1.6666665e-1), np.float32(4.1666646e-2)
 _E5, _E6, _E7 = np.float32(8.3336945e-3), np.float32(1.3888889e-3), np.float32(1.9841270e-4)
+_LN2_HIGH_64, _LN2_LOW_64 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_LOG2_E_64 = 1.44269504088896340736
 _A1, _A2, _A3, _A4 = np.float32(2 / 3), np.float32(2 / 5), np.float32(2 / 7), np.float32(2 / 9)
 _A5, _A6, _A7 = np.float32(2 / 11), np.float32(2 / 13), np.float32(2 / 15)
 _T1, _T2, _T3 = np.float32(-1 / 3), np.float32(2 / 15), np.float32(-17 / 315)
@@ -188,6 +190,25 @@ def exp32(x):
     value = _ZERO if x < _EXP_LOW else value
     value = _INF if x > _EXP_HIGH else value
     return value if x == x else x
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def exp64(x):
+    """float64 ``exp(x)`` for |x| <= 700, relative error < 1e-15: 2^k times the Taylor polynomial of degree 12."""
+    power = np.floor(x * _LOG2_E_64 + 0.5)
+    rest = (x - power * _LN2_HIGH_64) - power * _LN2_LOW_64
+    value = 1 / 39916800 + rest * (1 / 479001600)
+    value = 1 / 3628800 + rest * value
+    value = 1 / 362880 + rest * value
+    value = 1 / 40320 + rest * value
+    value = 1 / 5040 + rest * value
+    value = 1 / 720 + rest * value
+    value = 1 / 120 + rest * value
+    value = 1 / 24 + rest * value
+    value = 1 / 6 + rest * value
+    value = 0.5 + rest * value
+    value = 1.0 + (rest + rest * rest * value)
+    return value * np.int64((np.int64(power) + np.int64(1023)) << np.int64(52)).view(np.float64)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 def hamming_similarity(x: Shaped[Tensor, "n *event"], y: Shaped[Tensor, "m *event"]) -> Float[Tensor, "n m"]:
     """exp(-average Hamming distance), the kernel of the GWG paper (appendix E)."""
-    return torch.exp(-(x[:, None] != y[None]).flatten(2).double().mean(-1))
+    return torch.exp(-(x[:, None] != y[None]).reshape(len(x), len(y), -1).double().mean(-1))
 
 
 def squared_exponential(bandwidth: float) -> "Similarity":
     """exp(-|x - y|^2 / (2 bandwidth^2)), for real states."""
 
     def similarity(x: Tensor, y: Tensor) -> Tensor:
-        return torch.exp(-torch.cdist(x.flatten(1).double(), y.flatten(1).double()).square() / (2 * bandwidth**2))
+        flat_x, flat_y = x.reshape(len(x), -1).double(), y.reshape(len(y), -1).double()
+        return torch.exp(-torch.cdist(flat_x, flat_y).square() / (2 * bandwidth**2))
 
     return similarity
 

@@ -7,13 +7,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from .. import random
-from ..model import ClosedForm, Distribution, Factorised
+from ..model import ClosedForm, Distribution, Factorised, Multilinear
 from ..random import Seed
 from ..space import Binary, Categorical
 
 
 @final
-class Bernoulli(Distribution, Factorised, ClosedForm):
+class Bernoulli(Distribution, Factorised, ClosedForm, Multilinear):
     """log q(x) = sum_i x_i l_i - log(1 + exp l_i), l the logits, of the event's shape.
 
     Example:
@@ -43,7 +43,7 @@ class Bernoulli(Distribution, Factorised, ClosedForm):
 
     def sample(self, n: int, *, seed: Seed) -> Tensor:
         source = random.generator(seed, self.logits.device)
-        return random.bernoulli(self.logits.detach().expand(n, *self.logits.shape), source).to(torch.uint8)
+        return random.bernoulli(self.logits.detach().expand(n, *self.logits.shape), source).to(torch.int8)
 
     def site_logits(self, x: Tensor, sites: Tensor | None = None) -> Tensor:
         table = self.logits.flatten().expand(len(x), -1)
@@ -54,7 +54,7 @@ class Bernoulli(Distribution, Factorised, ClosedForm):
 
 
 @final
-class Independent(Distribution, Factorised, ClosedForm):
+class Independent(Distribution, Factorised, ClosedForm, Multilinear):
     """log q(x) = sum_i log softmax(l_i)[x_i], l the logits, of shape (*event, states)."""
 
     def __init__(self, logits: Float[Tensor, "*event states"]):

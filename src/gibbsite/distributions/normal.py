@@ -56,10 +56,12 @@ class _Scale(nn.Module, ABC):
 @final
 class _Diagonal(_Scale):
     scale: Tensor
+    precision: Tensor
 
     def __init__(self, scale: Tensor):
         super().__init__()
         self.register_buffer("scale", scale)
+        self.register_buffer("precision", scale.square().reciprocal())
 
     def stretch(self, noise: Tensor) -> Tensor:
         return noise * self.scale
@@ -68,7 +70,7 @@ class _Diagonal(_Scale):
         return x / self.scale
 
     def pull(self, away: Tensor) -> Tensor:
-        return away / self.scale.square()
+        return away * self.precision
 
     def log_det(self) -> Tensor:
         return self.scale.log().sum()
@@ -174,13 +176,15 @@ class Normal(Distribution, Moments, ClosedScore):
         return torch.add(self.log_peak, self._dot(away, self.scale.pull(away)), alpha=-0.5)
 
     def closed_score(self, x: Tensor) -> tuple[Float[Tensor, "*batch"], Tensor]:
-        away = self.space.embed(x) - self.location
-        pull = self.scale.pull(away)
-        return torch.add(self.log_peak, self._dot(away, pull), alpha=-0.5), pull.neg_()
+        back = self.location - self.space.embed(x)
+        pull = self.scale.pull(back)
+        return torch.add(self.log_peak, self._dot(back, pull), alpha=-0.5), pull
 
     def _dot(self, a: Tensor, b: Tensor) -> Tensor:
-        first = a.ndim - self.location.ndim
-        return torch.linalg.vecdot(a.flatten(first), b.flatten(first)) if self.location.ndim else a * b
+        dims = len(self.space.shape)
+        if dims > 1:
+            a, b = a.flatten(-dims), b.flatten(-dims)
+        return torch.linalg.vecdot(a, b) if dims else a * b
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n *event"]:
         source = random.generator(seed, self.location.device)

@@ -40,9 +40,7 @@ def index(space: Discrete, x: Int[Tensor, "..."]) -> Int[Tensor, "*batch"]:
     return (x.reshape(*space.batch(x), -1).long() * place).sum(-1)
 
 
-def potentials(
-    model: Callable[[Tensor], Tensor], *, space: Space | None = None, device: str = "cpu"
-) -> Float[Tensor, " states"]:
+def potentials(model: Callable[[Tensor], Tensor], *, space: Space | None = None) -> Float[Tensor, " states"]:
     """U of every state, in the order of `states`; -inf where a state is impossible."""
     model = as_model(model, space)
     every = states(model.space).to(device_of(model))
@@ -60,8 +58,6 @@ def log_z(model: Callable[[Tensor], Tensor], *, space: Space | None = None) -> F
     return potentials(model, space=space).double().logsumexp(0)
 
 
-def probabilities(
-    model: Callable[[Tensor], Tensor], *, space: Space | None = None, device: str = "cpu"
-) -> Float[Tensor, " states"]:
+def probabilities(model: Callable[[Tensor], Tensor], *, space: Space | None = None) -> Float[Tensor, " states"]:
     """p(x) of every state, in the order of `states` and in double precision."""
     return potentials(model, space=space).double().softmax(0)

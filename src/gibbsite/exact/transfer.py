@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..space import whole
+
 
 def kaufman_log_z(rows: int, columns: int, coupling: float | Tensor) -> Float[Tensor, ""]:
     """log Z of the zero-field Ising torus (each edge once, K = `coupling` > 0), in double precision.
@@ -22,10 +24,11 @@ def kaufman_log_z(rows: int, columns: int, coupling: float | Tensor) -> Float[Te
         >>> round(kaufman_log_z(4, 4, math.log(1 + math.sqrt(2)) / 2).item() / 16, 9)
         0.970119716
     """
-    K = torch.as_tensor(coupling, dtype=torch.float64)
-    if not bool((K > 0).all()):
+    _check_sides(rows, columns, periodic=True)
+    K = _number(coupling, "coupling")
+    if not K > 0:
         raise ValueError(f"coupling: expected a positive number, got {coupling}")
-    order = torch.arange(2 * rows, dtype=torch.float64)
+    order = torch.arange(2 * rows, dtype=torch.float64, device=K.device)
     cosh_g = torch.cosh(2 * K) / torch.tanh(2 * K) - torch.cos(math.pi * order / rows)
     rest = torch.acosh(cosh_g[1:])
     g = torch.cat(((2 * K + torch.log(torch.tanh(K)))[None], rest))
@@ -41,28 +44,46 @@ def kaufman_log_z(rows: int, columns: int, coupling: float | Tensor) -> Float[Te
     return total - math.log(2) + rows * columns / 2 * torch.log(2 * torch.sinh(2 * K))
 
 
-def strip_log_z(length: int, width: int, coupling: float, field: float = 0.0, periodic: bool = True) -> Float[Tensor, ""]:
+def strip_log_z(
+    length: int, width: int, coupling: float | Tensor, field: float | Tensor = 0.0, periodic: bool = True
+) -> Float[Tensor, ""]:
     """log Z of a length x width Ising strip by its transfer matrix; periodic in both directions or in none.
 
-    Z = trace(T^length), T = diag(v)^(1/2) exp(K s s') diag(v)^(1/2), v the weight within a row; open ends: 1' ... 1.
+    Z = trace(T^length), T = diag(v)^(1/2) exp(K s s') diag(v)^(1/2), v the weight within a row; open: v^(1/2)' T^(length-1)
+    v^(1/2), in logarithms, so that no coupling or field is too strong.
     """
+    _check_sides(length, width, periodic)
+    coupling, field = _number(coupling, "coupling"), _number(field, "field")
     if not 1 <= width <= 12:
         raise ValueError(f"width: expected 1 to 12 sites, got {width}")
     code = torch.arange(2**width)[:, None] >> torch.arange(width) & 1
-    s = (2 * code - 1).double()
+    s = (2 * code - 1).double().to(coupling.device)
     within = s[:, 1:] * s[:, :-1] if not periodic else s * s.roll(1, 1)
     half_row = (coupling * within.sum(1) + field * s.sum(1)) / 2
     log_t = half_row[:, None] + coupling * (s @ s.T) + half_row
-    shift = log_t.max()
-    t = torch.exp(log_t - shift)
     if periodic:
-        value = torch.linalg.eigvalsh(t).to(torch.complex128).log() * length
-        largest = value.real.max()
-        return largest + torch.exp(value - largest).sum().real.log() + length * shift
-    ends = half_row.exp()
-    vector, log_scale = ends, torch.zeros((), dtype=torch.float64)
+        shift = log_t.max()
+        value = torch.linalg.eigvalsh(torch.exp(log_t - shift))
+        log_power = value.abs().clamp(min=torch.finfo(value.dtype).tiny).log() * length
+        largest = log_power.max()
+        return largest + (value.sign() ** length * torch.exp(log_power - largest)).sum().log() + length * shift
+    log_vector = half_row
     for _ in range(length - 1):
-        vector = t @ vector
-        log_scale = log_scale + vector.max().log() + shift
-        vector = vector / vector.max()
-    return (ends @ vector).log() + log_scale
+        log_vector = torch.logsumexp(log_t + log_vector, 1)
+    return torch.logsumexp(half_row + log_vector, 0)
+
+
+def _check_sides(length: int, width: int, periodic: bool) -> None:
+    for side in (whole(length, "length"), whole(width, "width")):
+        if periodic and side < 3:
+            raise ValueError(
+                f"sides: expected at least 3 in a periodic direction, got {length} x {width}: round a shorter side the same "
+                "pair would be coupled twice, where Ising.lattice couples it once"
+            )
+
+
+def _number(value: float | Tensor, name: str) -> Float[Tensor, ""]:
+    number = torch.as_tensor(value, dtype=torch.float64)
+    if number.ndim:
+        raise ValueError(f"{name}: expected one number, got shape {tuple(number.shape)}; call it once a value")
+    return number

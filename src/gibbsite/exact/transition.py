@@ -16,7 +16,7 @@ from torch import Tensor
 from ..model import Model, as_model, device_of
 from ..random import Script
 from ..space import Discrete, Space
-from .enumerate import index, states
+from .enumerate import index, potentials, states
 
 
 class _Run(NamedTuple):
@@ -66,7 +66,10 @@ class _Replay(Script):
 def _split(run: _Run, logits: Tensor) -> _Run:
     """Each copy once for every joint outcome of its draws, draw after draw; outcomes of probability 0 are left out."""
     copies = len(run.origin)
-    log_p = logits.double().log_softmax(-1).expand(copies, *logits.shape[1:]).reshape(copies, -1, logits.shape[-1])
+    log_p = logits.double().log_softmax(-1)
+    if log_p.isnan().any():
+        raise ValueError("transition matrix: a decision of the kernel has NaN probabilities")
+    log_p = log_p.expand(copies, *logits.shape[1:]).reshape(copies, -1, logits.shape[-1])
     parent, drawn = torch.arange(copies), torch.empty(copies, 0, dtype=torch.long)
     weight = run.log_weight
     for draw in range(log_p.shape[1]):
@@ -101,6 +104,8 @@ def transition_matrix(
 ) -> Float[Tensor, "states states"]:
     """K[i, j] = probability that one step from state i of `states(model.space)` ends in state j, in double precision.
 
+    Where U is -inf no chain can start; such a state is given as one that stays.
+
     Example:
         >>> import torch, gibbsite as gb
         >>> model = gb.models.Ising.lattice((2, 2), coupling=0.5, periodic=False).double()
@@ -114,10 +119,14 @@ def transition_matrix(
     if device_of(model).type != "cpu":
         raise ValueError("model: transition matrices are read on the CPU; pass model.cpu()")
     every = states(model.space)
+    possible = (potentials(model) > -torch.inf).nonzero()[:, 0]
     matrix = torch.zeros(len(every) ** 2, dtype=torch.float64)
-    for end, origin, log_weight in outcomes(lambda rows, script: _advance(kernel, model, every[rows], script), len(every)):
-        matrix.index_add_(0, origin * len(every) + index(model.space, end), log_weight.exp())
-    return matrix.view(len(every), len(every))
+    start = every[possible]
+    for end, origin, log_weight in outcomes(lambda rows, script: _advance(kernel, model, start[rows], script), len(start)):
+        matrix.index_add_(0, possible[origin] * len(every) + index(model.space, end), log_weight.exp())
+    matrix = matrix.view(len(every), len(every))
+    impossible = torch.ones(len(every), dtype=torch.float64).index_fill(0, possible, 0)
+    return matrix + torch.diag(impossible)
 
 
 def _advance(kernel: Any, model: Model, x: Tensor, script: Script) -> Tensor:

@@ -1,11 +1,61 @@
-"""Drawing an independent set of sites at once: what the colour classes of Ising and Potts models have in common."""
+"""What pairwise models share: colour classes of their graph, whose sites are drawn at once, each from its conditional."""
 
+from abc import abstractmethod
+from typing import Protocol
+
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from .. import random
-from ..model import ClosedForm
+from ..model import Blocked, ClosedForm
 from ..random import Source
+from .graph import colour_classes
+
+
+class Structured(Protocol):
+    """The couplings of a pairwise model, as far as its graph goes."""
+
+    sites: int
+
+    @property
+    def structure_version(self) -> int:
+        """Changes when the structure does."""
+        ...
+
+    def structure(self) -> Int[Tensor, "edges 2"]:
+        """The pairs that are coupled or that learning could couple."""
+        ...
+
+    def edges(self) -> Int[Tensor, "edges 2"]:
+        """The pairs that are coupled now."""
+        ...
+
+
+class Coloured(ClosedForm, Blocked):
+    """Mixed into a pairwise model: its blocks are independent sets of sites, found by colouring its graph."""
+
+    _coloured: tuple[Structured, int, list[Tensor]] | None = None
+
+    @property
+    @abstractmethod
+    def graph(self) -> Structured:
+        """The couplings."""
+
+    @property
+    def classes(self) -> list[Int[Tensor, " members"]]:
+        """Independent sets that cover the sites; found anew when the graph was replaced or loaded over."""
+        version = self.graph.structure_version
+        if self._coloured is None or self._coloured[0] is not self.graph or self._coloured[1] != version:
+            self._coloured = (self.graph, version, colour_classes(self.graph.structure().cpu(), self.graph.sites))
+        return self._coloured[2]
+
+    @property
+    def blocks(self) -> int:
+        return len(self.classes)
+
+    def draw_block(self, block: int, x: Tensor, source: Source, clamp: Tensor | None) -> Tensor:
+        return draw_class(self, self.classes[block], x, source, clamp)
 
 
 def draw_class(
@@ -18,5 +68,6 @@ def draw_class(
     if not len(members):
         return x
     sites = members.expand(len(x), -1)
-    drawn = random.categorical(model.site_logits(x, sites), source)
+    with torch.no_grad():
+        drawn = random.categorical(model.site_logits(x, sites), source)
     return x.flatten(1).scatter(1, sites, drawn.to(x.dtype)).view_as(x)

@@ -31,6 +31,11 @@ class Couplings(nn.Module, ABC):
     def edges(self) -> Int[Tensor, "edges 2"]:
         """The pairs with a coupling, i < j."""
 
+    @property
+    @abstractmethod
+    def structure_version(self) -> int:
+        """Changes when `structure()` does in place, as by loading another graph."""
+
     @abstractmethod
     def structure(self) -> Int[Tensor, "edges 2"]:
         """The pairs that are coupled or that learning could couple, i < j."""
@@ -72,6 +77,10 @@ class DenseCouplings(Couplings):
     def edges(self) -> Tensor:
         return self.matrix().detach().triu(1).nonzero()
 
+    @property
+    def structure_version(self) -> int:
+        return 0
+
     def structure(self) -> Tensor:
         return torch.triu_indices(self.sites, self.sites, 1, device=self.weight.device).T
 
@@ -112,7 +121,7 @@ class SparseCouplings(Couplings):
 
     def quadratic(self, s: Tensor) -> Tensor:
         i, j = self._pairs.T
-        return s[..., i] * s[..., j] @ self.weights
+        return s.index_select(-1, i) * s.index_select(-1, j) @ self.weights
 
     def local_fields(self, s: Tensor, sites: Tensor | None = None) -> Tensor:
         s = torch.cat((s, torch.zeros_like(s[:, :1])), 1)
@@ -129,6 +138,10 @@ class SparseCouplings(Couplings):
 
     def edges(self) -> Tensor:
         return self._pairs
+
+    @property
+    def structure_version(self) -> int:
+        return self._pairs._version
 
     def structure(self) -> Tensor:
         return self._pairs

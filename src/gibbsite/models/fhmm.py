@@ -4,7 +4,6 @@ Legend: B batch, L times, K chains (factors), S = 2^K joint states of one time, 
 """
 
 import math
-from collections.abc import Sequence
 from typing import Self, final
 
 import torch
@@ -83,7 +82,7 @@ class FHMM(Model, ClosedForm, Blocked):
         rows = [random.bernoulli(odds[0].expand(factors), source)]
         for _ in range(length - 1):
             rows.append(rows[-1] == random.bernoulli(odds[1].expand(factors), source))
-        x = torch.stack(rows).to(torch.uint8)
+        x = torch.stack(rows).to(torch.int8)
         y = x.to(dtype) @ weight + bias + variance**0.5 * random.normal((length,), source, dtype)
         model = cls(y, weight, bias, variance=variance, start=start, stay=stay)
         model.truth = x
@@ -131,9 +130,6 @@ class FHMM(Model, ClosedForm, Blocked):
     @property
     def blocks(self) -> int:
         return self.space.shape[1]
-
-    def with_blocks(self, blocks: Sequence[Sequence[int]]) -> "FHMM":
-        raise ValueError("blocks: an FHMM is redrawn chain by chain, each over all times; leave blocks=None")
 
     def draw_block(self, block: int, x: Tensor, source: Source, clamp: Tensor | None) -> Int[Tensor, "batch L K"]:
         held = None if clamp is None else clamp[:, block].to(x.device)
@@ -207,7 +203,7 @@ class FHMM(Model, ClosedForm, Blocked):
             # log p(x_(t+1) | s) up to a constant in s: a chain counts stay - move where s agrees with x_(t+1)
             agreement = ((2 * rows[-1] - 1) * (stay - move)) @ bits.T
             rows.append(bits[random.categorical(message + agreement, source)])
-        return torch.stack(rows[::-1], 1).to(torch.uint8)
+        return torch.stack(rows[::-1], 1).to(torch.int8)
 
 
 def _draw_chain(seen: Float[Tensor, "B L 2"], start: Tensor, stay: Tensor, source: Source) -> Int[Tensor, "B L"]:

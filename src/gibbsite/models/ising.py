@@ -8,16 +8,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from .. import random
-from ..model import Blocked, ClosedForm, Ferromagnet, Model
-from ..random import Seed, Source
-from ..space import Binary
-from .classes import draw_class
+from ..model import Ferromagnet, Model, Multilinear
+from ..random import Seed
+from ..space import Binary, whole
+from .classes import Coloured
 from .couplings import Couplings, SparseCouplings, from_matrix
-from .graph import check_independent, colour_classes, lattice_edges
+from .graph import lattice_edges
 
 
 @final
-class Ising(Model, ClosedForm, Blocked, Ferromagnet):
+class Ising(Model, Coloured, Multilinear, Ferromagnet):
     """U(x) = sum_(i<j) J_ij s_i s_j + sum_i h_i s_i with s = 2x - 1, x in {0, 1}^n.
 
     Each edge counts once. The GWG paper writes U = theta x^T A x with a symmetric adjacency matrix A, so that each edge
@@ -38,7 +38,7 @@ class Ising(Model, ClosedForm, Blocked, Ferromagnet):
 
     def __init__(self, couplings: Tensor | Couplings, field: Tensor | float = 0.0):
         super().__init__()
-        self.pairs = from_matrix(couplings) if isinstance(couplings, Tensor) else couplings
+        self.pairs = couplings if isinstance(couplings, Couplings) else from_matrix(torch.as_tensor(couplings))
         sites = self.pairs.sites
         weight = next(self.pairs.parameters())
         field = torch.as_tensor(field, dtype=weight.dtype, device=weight.device)
@@ -48,7 +48,6 @@ class Ising(Model, ClosedForm, Blocked, Ferromagnet):
             raise ValueError(f"field: expected finite numbers, got {int((~field.isfinite()).sum())} that are not")
         self.field = nn.Parameter(field.expand(sites).clone())
         self.space = Binary(sites)
-        self._classes: list[Tensor] | None = None
 
     @classmethod
     def from_edges(cls, sites: int, edges: Tensor, weights: Tensor | float, field: Tensor | float = 0.0) -> Self:
@@ -64,7 +63,7 @@ class Ising(Model, ClosedForm, Blocked, Ferromagnet):
             >>> gb.models.Ising.lattice(40, coupling=0.44).space
             Binary(shape=(1600,))
         """
-        sides = (side, side) if isinstance(side, int) else tuple(side)
+        sides = tuple(whole(length, "side") for length in (side if isinstance(side, Sequence) else (side, side)))
         edges = lattice_edges(sides, periodic)
         return cls.from_edges(int(torch.tensor(sides).prod()), edges, torch.tensor(float(coupling)), field)
 
@@ -110,21 +109,5 @@ class Ising(Model, ClosedForm, Blocked, Ferromagnet):
         return edges, 2 * weights, torch.stack((-self.field, self.field), -1)
 
     @property
-    def classes(self) -> list[Int[Tensor, " members"]]:
-        """Independent sets that cover the sites: the blocks of `BlockGibbs`."""
-        if self._classes is None:
-            self._classes = colour_classes(self.pairs.structure().cpu(), self.pairs.sites)
-        return self._classes
-
-    @property
-    def blocks(self) -> int:
-        return len(self.classes)
-
-    def with_blocks(self, blocks: Sequence[Sequence[int]]) -> "Ising":
-        check_independent(blocks, self.edges.cpu(), self.pairs.sites)
-        other = Ising(self.pairs, self.field.detach())
-        other._classes = [torch.as_tensor(block, dtype=torch.long) for block in blocks]
-        return other
-
-    def draw_block(self, block: int, x: Tensor, source: Source, clamp: Tensor | None) -> Tensor:
-        return draw_class(self, self.classes[block], x, source, clamp)
+    def graph(self) -> Couplings:
+        return self.pairs

@@ -8,16 +8,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..model import Blocked, ClosedForm, Ferromagnet, Model
-from ..random import Source
-from ..space import Categorical
-from .classes import draw_class
-from .graph import check_independent, colour_classes, lattice_edges
+from ..model import Ferromagnet, Model, Multilinear
+from ..space import Categorical, whole
+from .classes import Coloured
+from .graph import lattice_edges
 from .potts_couplings import SparseTables, Tables, from_tensor
 
 
 @final
-class Potts(Model, ClosedForm, Blocked, Ferromagnet):
+class Potts(Model, Coloured, Multilinear, Ferromagnet):
     """U(x) = sum_(i<j) J_ij(x_i, x_j) + sum_i h_i(x_i), x in {0, ..., q - 1}^L.
 
     `couplings` (L, q, L, q) holds J_ij(a, b) at [i, a, j, b], symmetric, zero where i = j; `fields` (L, q). Both are
@@ -49,7 +48,6 @@ class Potts(Model, ClosedForm, Blocked, Ferromagnet):
             raise ValueError(f"fields: expected finite numbers, got {int((~fields.isfinite()).sum())} that are not")
         self.fields = nn.Parameter(fields.expand(sites, states).clone())
         self.space: Categorical = Categorical(sites, states)
-        self._classes: list[Tensor] | None = None
 
     @classmethod
     def from_edges(
@@ -83,7 +81,7 @@ class Potts(Model, ClosedForm, Blocked, Ferromagnet):
             >>> gb.models.Potts.lattice(8, states=3, coupling=1.0).space
             Categorical(shape=(64,), states=3)
         """
-        sides = (side, side) if isinstance(side, int) else tuple(side)
+        sides = tuple(whole(length, "side") for length in (side if isinstance(side, Sequence) else (side, side)))
         edges = lattice_edges(sides, periodic)
         table = float(coupling) * torch.eye(states)
         return cls.from_edges(math.prod(sides), states, edges, table.expand(len(edges), -1, -1), field)
@@ -126,24 +124,8 @@ class Potts(Model, ClosedForm, Blocked, Ferromagnet):
         return edges, strength, self.fields
 
     @property
-    def classes(self) -> list[Int[Tensor, " members"]]:
-        """Independent sets that cover the sites: the blocks of `BlockGibbs`."""
-        if self._classes is None:
-            self._classes = colour_classes(self.pairs.structure().cpu(), self.pairs.sites)
-        return self._classes
-
-    @property
-    def blocks(self) -> int:
-        return len(self.classes)
-
-    def with_blocks(self, blocks: Sequence[Sequence[int]]) -> "Potts":
-        check_independent(blocks, self.edges.cpu(), self.pairs.sites)
-        other = Potts(self.pairs, self.fields.detach())
-        other._classes = [torch.as_tensor(block, dtype=torch.long) for block in blocks]
-        return other
-
-    def draw_block(self, block: int, x: Tensor, source: Source, clamp: Tensor | None) -> Tensor:
-        return draw_class(self, self.classes[block], x, source, clamp)
+    def graph(self) -> Tables:
+        return self.pairs
 
     def zero_sum(self) -> "Potts":
         """The same p with couplings and fields that sum to 0 over each state: U differs by a constant.

@@ -41,6 +41,11 @@ class Tables(nn.Module, ABC):
     def edges(self) -> Int[Tensor, "E 2"]:
         """The pairs with a coupling, i < j."""
 
+    @property
+    @abstractmethod
+    def structure_version(self) -> int:
+        """Changes when `structure()` does in place, as by loading another graph."""
+
     @abstractmethod
     def structure(self) -> Int[Tensor, "E 2"]:
         """The pairs that are coupled or that learning could couple, i < j."""
@@ -99,6 +104,10 @@ class DenseTables(Tables):
 
     def edges(self) -> Tensor:
         return self.tensor().detach().abs().amax((1, 3)).triu(1).nonzero()
+
+    @property
+    def structure_version(self) -> int:
+        return 0
 
     def structure(self) -> Tensor:
         return torch.triu_indices(self.sites, self.sites, 1, device=self.weight.device).T
@@ -173,6 +182,10 @@ class SparseTables(Tables):
 
     def edges(self) -> Tensor:
         return self._pairs
+
+    @property
+    def structure_version(self) -> int:
+        return self._pairs._version
 
     def structure(self) -> Tensor:
         return self._pairs

@@ -1,6 +1,5 @@
 """The binary restricted Boltzmann machine, as the marginal model of its visible units."""
 
-from collections.abc import Sequence
 from typing import Self, final
 
 import torch
@@ -148,11 +147,6 @@ class RBM(Model, ClosedForm, Blocked):
     @property
     def blocks(self) -> int:
         return 1
-
-    def with_blocks(self, blocks: Sequence[Sequence[int]]) -> "RBM":
-        raise ValueError(
-            "blocks: an RBM is redrawn whole, through its hidden units; its visible units are all coupled. Leave blocks=None"
-        )
 
     def draw_block(self, block: int, x: Tensor, source: Source, clamp: Tensor | None) -> Int[Tensor, "batch visible"]:
         h = random.bernoulli(self.hidden_logits(x), source)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import random
-from ..model import Model
+from ..model import Model, check_model
 from ..random import Seed, Source
 from .kernel import Info, Kernel
 
@@ -80,7 +80,7 @@ def step_size(
         >>> tuned = adapt.step_size(MALA, model, torch.zeros(16, 4), target=0.574, steps=200, seed=0)
         >>> chain = gb.run(tuned.kernel, model, tuned.x, steps=100, seed=1)
     """
-    _check(target, steps, start)
+    _check(model, target, steps, start)
     source, tuner = random.generator(seed, x.device), DualAveraging(start, target)
     for _ in range(steps):
         x, info = _move(make(tuner.current), model, x, source)
@@ -105,6 +105,7 @@ def best(make: Callable[[V], K], candidates: Sequence[V], model: Model, x: Tenso
         >>> x = model.space.uniform().sample(16, seed=0)
         >>> tuned = adapt.best(lambda n: MH(Informed(draws=n)), [1, 3, 5], model, x, steps=20, seed=1)
     """
+    check_model(model)
     if not candidates or steps < 1:
         raise ValueError(f"candidates, steps: expected at least one of each, got {len(candidates)}, {steps}")
     source, kernels = random.generator(seed, x.device), [make(value) for value in candidates]
@@ -173,7 +174,7 @@ class Welford(ABC):
 
     def add(self, x: Tensor) -> None:
         """Takes in the states of all chains."""
-        flat = x.flatten(1).double()
+        flat = x.reshape(len(x), -1).double()
         mean, total = flat.mean(0), self.count + len(flat)
         gap = (mean - self.mean)[None]
         self.scatter = self.scatter + self._product(flat - mean) + self.count * len(flat) / total * self._product(gap)
@@ -237,7 +238,7 @@ def _windowed(
     target: float,
     start: float,
 ) -> Adapted[K]:
-    _check(target, steps, start)
+    _check(model, target, steps, start)
     source, tuner, seen, ends = random.generator(seed, x.device), DualAveraging(start, target), moments(), windows(steps)
     for step in range(1, steps + 1):
         x, info = _move(make(tuner.current, mass), model, x, source)
@@ -250,7 +251,8 @@ def _windowed(
     return Adapted(make(tuner.answer, mass), x)
 
 
-def _check(target: float, steps: int, start: float) -> None:
+def _check(model: Model, target: float, steps: int, start: float) -> None:
+    check_model(model)
     if not 0 < target < 1:
         raise ValueError(f"target: expected an acceptance between 0 and 1, got {target}")
     if steps < 1 or not start > 0:
@@ -268,4 +270,5 @@ def _mean(info: Info) -> float:
 
 
 def _jump(model: Model, x: Tensor, new: Tensor) -> float:
-    return float((model.space.embed(new) - model.space.embed(x)).double().flatten(1).square().sum(-1).mean())
+    away = (model.space.embed(new) - model.space.embed(x)).double()
+    return float(away.square().sum() / len(away))

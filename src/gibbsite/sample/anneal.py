@@ -26,6 +26,8 @@ def anneal(
         >>> bool(state.u.mean() > 20)
         True
     """
+    if not isinstance(path, Path):
+        raise TypeError(f"path: expected a gibbsite.Path such as gb.Geometric(start, end), got {type(path).__name__}")
     generator = random.generator(seed, x.device)
     for beta in betas:
         model = path.at(float(beta))

@@ -55,7 +55,7 @@ class Chain:
         """Mean, sd, MCSE, ESS and R-hat by ArviZ: of U and of `statistic(x)`, or of the first sites when none is given."""
         values = {"U": _by_chain(self.u)}
         if statistic is None:
-            flat = self.samples.flatten(2)
+            flat = self.samples.reshape(*self.u.shape, -1)
             for site in range(min(_SHOWN, flat.shape[2])):
                 values[f"x[{site}]"] = _by_chain(flat[..., site])
         else:

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from ..model import Model, check_model
-from ..space import Discrete
+from ..space import Discrete, Space
 
 
 def discrete(model: Model) -> Discrete:
@@ -25,16 +25,27 @@ def check_parity(model: Model, moves: int, name: str) -> None:
         )
 
 
+def as_mask(clamp: Tensor | None) -> Tensor | None:
+    """The clamp as a tensor; a list or array of booleans is taken too."""
+    return None if clamp is None else torch.as_tensor(clamp)
+
+
+def check_mask(clamp: Tensor, space: Space) -> Bool[Tensor, "*event"]:
+    """The clamp, if it is a mask of the event's shape that leaves something free."""
+    clamp = torch.as_tensor(clamp)
+    if clamp.dtype != torch.bool or tuple(clamp.shape) != space.shape:
+        raise ValueError(f"clamp: expected a bool mask of shape {space.shape}, got {clamp.dtype} {tuple(clamp.shape)}")
+    if clamp.all():
+        raise ValueError("clamp: expected at least one free site, got a mask that holds them all")
+    return clamp
+
+
 def free_mask(model: Model, clamp: Tensor | None, device: torch.device) -> Bool[Tensor, " sites"]:
     """True at each site, in row-major order, that may move."""
     space = discrete(model)
     if clamp is None:
         return torch.ones(space.sites, dtype=torch.bool, device=device)
-    if clamp.dtype != torch.bool or tuple(clamp.shape) != space.shape:
-        raise ValueError(f"clamp: expected a bool mask of shape {space.shape}, got {clamp.dtype} {tuple(clamp.shape)}")
-    if clamp.all():
-        raise ValueError("clamp: expected at least one free site, got a mask that holds them all")
-    return ~clamp.flatten().to(device)
+    return ~check_mask(clamp, space).flatten().to(device)
 
 
 def free_sites(model: Model, clamp: Tensor | None, device: torch.device) -> Int[Tensor, " free"]:

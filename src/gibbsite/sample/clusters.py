@@ -10,13 +10,13 @@ from torch import Tensor
 from .. import random
 from ..model import Ferromagnet, Model, evaluate
 from ..random import Source
-from .clamp import discrete, free_mask
+from .clamp import discrete, free_mask, free_sites
 from .gibbs import start
 from .kernel import Cost, Info, Kernel, State, always
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SwendsenWang(Kernel):
     """Bonds between equal neighbours are laid with probability 1 - exp(-b); every cluster is redrawn by heat bath.
 
@@ -45,13 +45,17 @@ class SwendsenWang(Kernel):
         drawn = torch.where(held, state.x.flatten(1).long(), drawn)
         x = drawn.gather(1, label).to(state.x.dtype).view_as(state.x)
         new = State(x, evaluate(model, x))
-        return new, always(new.u, Cost(1, 0))
+        return new, always(new.u, self.cost(model))
+
+    def cost(self, model: Model) -> Cost:
+        """Evaluations a step: U at its end."""
+        return Cost(1, 0)
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Wolff(Kernel):
-    """One Swendsen-Wang cluster, that of a uniformly chosen site, moves to a uniformly chosen other state.
+    """One Swendsen-Wang cluster, that of a uniformly chosen free site, moves to a uniformly chosen other state.
 
     The move is accepted with min(1, exp(change of the fields' part)), always when there is no field; a cluster that holds
     a clamped site stays.
@@ -67,7 +71,8 @@ class Wolff(Kernel):
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
         states, row = discrete(model).states, torch.arange(len(state.x), device=state.x.device)
         label, field = _clusters(model, state.x, generator)
-        seed = random.integers(label.shape[1], (len(label),), generator)
+        free = free_sites(model, self.clamp, label.device)
+        seed = free[random.integers(len(free), (len(label),), generator)]
         member = label == label[row, seed][:, None]
         shift = 1 + random.integers(states - 1, (len(label),), generator)
         old = state.x.flatten(1).long()
@@ -77,7 +82,11 @@ class Wolff(Kernel):
         change = change.masked_fill((member & ~free_mask(model, self.clamp, label.device)).any(1), -torch.inf)
         accepted = random.accept(change, generator)
         x = torch.where(accepted[:, None], new, old).to(state.x.dtype).view_as(state.x)
-        return State(x, evaluate(model, x)), Info(change.exp(), accepted, Cost(1, 0))
+        return State(x, evaluate(model, x)), Info(change.exp(), accepted, self.cost(model))
+
+    def cost(self, model: Model) -> Cost:
+        """Evaluations a step: U at its end."""
+        return Cost(1, 0)
 
 
 def _start(model: Model, x: Tensor, clamp: Tensor | None) -> State:
@@ -96,8 +105,8 @@ def _clusters(
     with torch.no_grad():
         edges, strength, field = (part.detach() for part in model.bonds())
     flat, (i, j) = x.flatten(1), edges.T
-    log_stay = torch.log(torch.expm1(strength)).expand(len(flat), -1)  # the log odds of 1 - exp(-b)
-    laid = random.bernoulli(torch.where(flat[:, i] == flat[:, j], log_stay, -torch.inf), generator)
+    log_odds = (strength + torch.log(-torch.expm1(-strength))).expand(len(flat), -1)  # of 1 - exp(-b)
+    laid = random.bernoulli(torch.where(flat[:, i] == flat[:, j], log_odds, -torch.inf), generator)
     return connected(laid, edges, flat.shape[1]), field
 
 

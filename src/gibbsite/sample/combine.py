@@ -9,17 +9,19 @@ from torch import Tensor
 from .. import random
 from ..model import Model
 from ..random import Source
-from .kernel import Cost, Info, Kernel
+from ..space import whole
+from .kernel import Cost, Info, Kernel, started
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cycle(Kernel):
-    """One step of each kernel in turn. Between unlike kernels the state is made anew, at one evaluation more each."""
+    """One step of each kernel in turn. Between unlike kernels the state is made anew, which is in the cost."""
 
     kernels: Sequence[Kernel]
 
     def __post_init__(self):
+        object.__setattr__(self, "kernels", tuple(self.kernels))
         if not self.kernels:
             raise ValueError("kernels: expected at least one")
 
@@ -30,17 +32,19 @@ class Cycle(Kernel):
         cost, infos = Cost(), []
         for index, kernel in enumerate(self.kernels):
             if index:
-                state, cost = kernel.init(model, state.x), cost.plus(Cost(1, 0))
+                state, more = started(kernel, model, state.x)
+                cost = cost.plus(more)
             state, info = kernel.step(model, state, generator)
             infos.append(info)
             cost = cost.plus(info.cost)
         if len(self.kernels) > 1:
-            state, cost = self.kernels[0].init(model, state.x), cost.plus(Cost(1, 0))
+            state, more = started(self.kernels[0], model, state.x)
+            cost = cost.plus(more)
         return state, pooled(infos, cost)
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mixture(Kernel):
     """One step of one kernel, chosen with probability proportional to its weight; the chains share the choice."""
 
@@ -48,9 +52,12 @@ class Mixture(Kernel):
     weights: Sequence[float] | None = None
 
     def __post_init__(self):
-        weights = [1.0] * len(self.kernels) if self.weights is None else list(self.weights)
-        if not self.kernels or len(weights) != len(self.kernels) or min(weights) < 0 or sum(weights) == 0:
+        object.__setattr__(self, "kernels", tuple(self.kernels))
+        weights = (1.0,) * len(self.kernels) if self.weights is None else tuple(float(w) for w in self.weights)
+        sound = len(weights) == len(self.kernels) > 0 and all(w >= 0 for w in weights) and 0 < sum(weights) < float("inf")
+        if not sound:
             raise ValueError(f"weights: expected {len(self.kernels)} non-negative numbers, one a kernel, got {self.weights}")
+        object.__setattr__(self, "weights", None if self.weights is None else weights)
 
     def init(self, model: Model, x: Tensor) -> Any:
         return self.kernels[0].init(model, x)
@@ -59,12 +66,14 @@ class Mixture(Kernel):
         index = random.choose(self.weights or [1.0] * len(self.kernels), generator)
         if index == 0:
             return self.kernels[0].step(model, state, generator)
-        state, info = self.kernels[index].step(model, self.kernels[index].init(model, state.x), generator)
-        return self.kernels[0].init(model, state.x), info._replace(cost=info.cost.plus(Cost(2, 0)))
+        inner, before = started(self.kernels[index], model, state.x)
+        inner, info = self.kernels[index].step(model, inner, generator)
+        state, after = started(self.kernels[0], model, inner.x)
+        return state, info._replace(cost=info.cost.plus(before).plus(after))
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Repeat(Kernel):
     """`times` steps of one kernel counted as one."""
 
@@ -72,8 +81,7 @@ class Repeat(Kernel):
     times: int
 
     def __post_init__(self):
-        if self.times < 1:
-            raise ValueError(f"times: expected at least 1, got {self.times}")
+        object.__setattr__(self, "times", whole(self.times, "times"))
 
     def init(self, model: Model, x: Tensor) -> Any:
         return self.kernel.init(model, x)

@@ -5,16 +5,15 @@ same law as its kernel, from another stream of the same generator; it runs float
 else stays with the kernel itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .._fast import clusters, gibbs, gwg, gwg_rbm, packed, rbm
+from .._fast import clusters, gibbs, gwg, gwg_rbm, packed, packed_halves, rbm
 from ..model import Model, dtype_of
 from ..models.ising import Ising
 from ..models.net import MLP
@@ -38,7 +37,7 @@ Loop = Callable[[Any, Any, np.ndarray, np.ndarray, np.uint64, int], np.ndarray]
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OnCompiledModel(Kernel):
     """`kernel` with the model's score taken by a compiled loop."""
 
@@ -53,7 +52,7 @@ class OnCompiledModel(Kernel):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Compiled(Kernel):
     """`times` steps of `kernel` by a compiled loop; its state is (x, u), with nothing kept for the torch path."""
 
@@ -68,11 +67,11 @@ class Compiled(Kernel):
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
         assert isinstance(generator, torch.Generator)
         seed = np.uint64(int(torch.randint(2**63 - 1, (), generator=generator)))
-        x, u = state.x.numpy().copy(), state.u.double().numpy().copy()
+        x, u = state.x.numpy().view(np.uint8).copy(), state.u.double().numpy().copy()
         accepted = self.loop(self.kernel, model, x, u, seed, self.times)
         rate = torch.from_numpy(accepted / self.times).to(state.u.dtype)
-        new = State(torch.from_numpy(x), _finite(torch.from_numpy(u)).to(state.u.dtype))
-        return new, Info(rate, rate > 0, _COST[type(_move(self.kernel))](self.kernel, model, self.times))
+        new = State(torch.from_numpy(x.view(np.int8)), _finite(torch.from_numpy(u)).to(state.u.dtype))
+        return new, Info(rate, rate > 0, Cost().plus(_move(self.kernel).cost(model), self.times))
 
 
 def compiled(kernel: Kernel, model: Model, x: Tensor) -> Kernel:
@@ -102,7 +101,7 @@ def compiled(kernel: Kernel, model: Model, x: Tensor) -> Kernel:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Automatic(Kernel):
     """`kernel`, compiled afresh for whatever model it is given: for kernels that run others on models of their own."""
 
@@ -125,9 +124,6 @@ def _finite(u: Tensor) -> Tensor:
     return u
 
 
-_plans: WeakKeyDictionary[Model, dict[bytes, Any]] = WeakKeyDictionary()
-
-
 def _free(kernel: Any, model: Model) -> np.ndarray:
     return free_mask(model, _move(kernel).clamp, torch.device("cpu")).numpy()
 
@@ -138,36 +134,49 @@ def _order(kernel: Any, model: Model) -> np.ndarray:
 
 def _ising_sweep(kernel: GibbsSweep, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
     graph = rows(model)
-    gibbs.sweep(x, *graph, _order(kernel, model), seed, times)
+    gibbs.sweep(x, *graph.rows, _order(kernel, model), seed, times)
     u[:] = potentials(model, graph, x)
     return np.full(len(x), times)
 
 
 def _ising_gibbs(kernel: Gibbs, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
     graph = rows(model)
-    gibbs.random_scan(x, *graph, _order(kernel, model), seed, times * kernel.sites)
+    gibbs.random_scan(x, *graph.rows, _order(kernel, model), seed, times * kernel.sites)
     u[:] = potentials(model, graph, x)
     return np.full(len(x), times)
 
 
 def _ising_blocks(kernel: BlockGibbs, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
     graph, free = rows(model), _free(kernel, model)
-    blocked = model if kernel.blocks is None else model.with_blocks(kernel.blocks)
-    classes = [members.numpy()[free[members.numpy()]] for members in blocked.classes]
+    classes = [members.numpy()[free[members.numpy()]] for members in kernel.classes(model)]
     order = np.concatenate(classes).astype(np.int32)
     if _uniform(graph) and len(x) >= _PACKED_CHAINS:
-        starts = np.concatenate(([0], np.cumsum([len(members) for members in classes])))
-        plans, key = _plans.setdefault(model, {}), order.tobytes() + starts.tobytes()
-        plan = plans.get(key) or plans.setdefault(key, packed.plan(graph.offsets, graph.neighbours, order, starts))
-        levels = packed.thresholds(graph.weights[0], graph.field[0])
-        words = packed.pack(x)
-        table, sites, sizes, degrees = plan
-        packed.sweep(words, table, sites, sizes, degrees, levels, seed, times)
-        packed.unpack(words, x)
+        _sweep_packed(graph, classes, order, x, seed, times)
     else:
-        gibbs.sweep(x, *graph, order, seed, times)
+        gibbs.sweep(x, *graph.rows, order, seed, times)
     u[:] = potentials(model, graph, x)
     return np.full(len(x), times)
+
+
+def _sweep_packed(
+    graph: Rows, classes: Sequence[np.ndarray], order: np.ndarray, x: np.ndarray, seed: np.uint64, times: int
+) -> None:
+    """64 chains to a word; when there are at most 32, two sites of 32 chains to a word."""
+    few = len(x) <= 32
+    starts = np.concatenate(([0], np.cumsum([len(members) for members in classes])))
+    plans, key = graph.plans, order.tobytes() + starts.tobytes() + bytes([few])
+    if key not in plans:
+        width = packed_halves.PAIR if few else packed.CHUNK
+        plans[key] = packed.plan(graph.offsets, graph.neighbours, order, starts, width)
+    table, sites, sizes, degrees = plans[key]
+    levels, words = packed.thresholds(graph.weights[0], graph.field[0]), packed.pack(x)
+    if few:
+        halves = packed_halves.split(words)[:1]
+        packed_halves.sweep(halves, table, sites, sizes, degrees, levels, seed, times)
+        words = packed_halves.join(halves)
+    else:
+        packed.sweep(words, table, sites, sizes, degrees, levels, seed, times)
+    packed.unpack(words, x)
 
 
 def _uniform(graph: Rows) -> bool:
@@ -179,23 +188,23 @@ def _uniform(graph: Rows) -> bool:
 def _ising_gwg(kernel: Any, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
     graph = rows(model)
     temperature = kernel.proposal.balance.temperature
-    accepted = gwg.steps(x, u, *graph, _free(kernel, model).astype(np.uint8), temperature, seed, times)
+    accepted = gwg.steps(x, u, *graph.rows, _free(kernel, model).astype(np.uint8), temperature, seed, times)
     u[:] = potentials(model, graph, x)  # exact again: what was moved along has rounding in it
     return accepted
 
 
 def _ising_wolff(kernel: Wolff, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
     graph = rows(model)
-    clusters.wolff(x, *graph, (~_free(kernel, model)).astype(np.uint8), seed, times)
+    accepted = clusters.wolff(x, *graph.rows, (~_free(kernel, model)).astype(np.uint8), seed, times)
     u[:] = potentials(model, graph, x)
-    return np.full(len(x), times)
+    return accepted
 
 
 def _ising_clusters(
     kernel: SwendsenWang, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int
 ) -> np.ndarray:
     graph = rows(model)
-    clusters.swendsen_wang(x, *graph, (~_free(kernel, model)).astype(np.uint8), seed, times)
+    clusters.swendsen_wang(x, *graph.rows, (~_free(kernel, model)).astype(np.uint8), seed, times)
     u[:] = potentials(model, graph, x)
     return np.full(len(x), times)
 
@@ -251,13 +260,4 @@ _TABLE: dict[tuple[type, type], _Entry] = {
     (SwendsenWang, Ising): _Entry(_ising_clusters),
     (BlockGibbs, RBM): _Entry(_rbm_blocks, _unclamped),
     (Informed, RBM): _Entry(_rbm_gwg, _one_flip),
-}
-
-_COST: dict[type, Callable[[Any, Any, int], Cost]] = {
-    Gibbs: lambda kernel, model, times: Cost(times * kernel.sites),
-    GibbsSweep: lambda kernel, model, times: Cost(times * model.space.sites),
-    BlockGibbs: lambda kernel, model, times: Cost(times * (1 + model.blocks)),
-    Informed: lambda kernel, model, times: Cost(times, times if kernel.proposal.how == "taylor" else 0),
-    Wolff: lambda kernel, model, times: Cost(times),
-    SwendsenWang: lambda kernel, model, times: Cost(times),
 }

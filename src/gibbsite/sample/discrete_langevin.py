@@ -18,7 +18,7 @@ from .kernel import Cost, Proposal, State
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DiscreteLangevin(Proposal):
     """q(x' | x) = prod_i softmax_k(log g(exp d_ik) - |e_k - e_x_i|^2 / (2 step_size)), e the float view of a state.
 

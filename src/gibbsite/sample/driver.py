@@ -15,7 +15,8 @@ from torch import Tensor
 from .. import random
 from ..model import Model, as_model
 from ..random import Seed, Source
-from ..space import Space
+from ..space import Space, whole
+from .chain import Statistic
 from .combine import Repeat
 from .compiled import compiled
 from .kernel import Cost, Kernel
@@ -83,6 +84,15 @@ class Driver:
         return self._acceptance / max(1, self.steps), self.cost, self.steps, self.seconds, self.state, self.interrupted
 
 
+def measured(statistic: Statistic, x: Tensor) -> Tensor:
+    """statistic(x), if its leading dimension is the chains."""
+    values = statistic(x)
+    if not isinstance(values, Tensor) or values.shape[:1] != x.shape[:1]:
+        came = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+        raise ValueError(f"statistic: expected one value a chain, shape ({len(x)}, ...), got {came}")
+    return values.detach()
+
+
 def trimmed(values: Tensor, count: int) -> Tensor:
     """The first `count` rows, in memory of their own unless that is all of them."""
     return values if count == len(values) else values[:count].clone()
@@ -98,6 +108,8 @@ def _checked(
     seed: Seed,
     space: Space | None,
 ) -> tuple[Model, Source, Tensor]:
+    if isinstance(kernel, type):
+        raise TypeError(f"kernel: expected a kernel, got the class; write {kernel.__name__}()")
     if not isinstance(kernel, Kernel):
         raise TypeError(
             f"kernel: expected a gibbsite.sample.Kernel, got {type(kernel).__name__}; a proposal is run as MH(proposal)"
@@ -108,7 +120,8 @@ def _checked(
         raise ValueError(
             f"x: expected (chains, {', '.join(map(str, model.space.shape))}) with at least 1 chain, got {tuple(x.shape)}"
         )
-    if steps < 1 or warmup < 0 or not 1 <= thin <= steps:
+    steps, warmup, thin = whole(steps, "steps"), whole(warmup, "warmup", 0), whole(thin, "thin")
+    if thin > steps:
         raise ValueError(f"expected steps >= 1, warmup >= 0 and 1 <= thin <= steps, got {steps}, {warmup}, {thin}")
     return model, random.generator(seed, x.device), x
 

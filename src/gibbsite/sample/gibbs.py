@@ -10,13 +10,16 @@ from torch import Tensor
 from .. import random
 from ..local import changes_cost, site_changes
 from ..model import Blocked, Model, evaluate
+from ..models.classes import Coloured, draw_class
+from ..models.graph import check_independent
 from ..random import Source
-from .clamp import discrete, free_sites
+from ..space import whole
+from .clamp import as_mask, discrete, free_sites
 from .kernel import Cost, Info, Kernel, State, always
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gibbs(Kernel):
     """Redraws `sites` sites a step, one after the other, each chosen uniformly by each chain (random scan).
 
@@ -26,7 +29,11 @@ class Gibbs(Kernel):
     sites: int = 1
     clamp: Tensor | None = None
 
+    def __post_init__(self):
+        object.__setattr__(self, "sites", whole(self.sites, "sites"))
+
     def init(self, model: Model, x: Tensor) -> State:
+        free_sites(model, self.clamp, x.device)
         return start(model, x)
 
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
@@ -34,28 +41,42 @@ class Gibbs(Kernel):
         for _ in range(self.sites):
             site = free[random.integers(len(free), (len(state.x),), generator)]
             state = _redraw(model, state, site, generator)
-        return state, always(state.u, Cost(self.sites * changes_cost(model, discrete(model), 1), 0))
+        return state, always(state.u, self.cost(model))
+
+    def cost(self, model: Model) -> Cost:
+        """Evaluations a step."""
+        return Cost(self.sites * changes_cost(model, discrete(model), 1), 0)
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GibbsSweep(Kernel):
     """Redraws every site once, in row-major order (systematic scan)."""
 
     clamp: Tensor | None = None
 
+    def __post_init__(self):
+        object.__setattr__(self, "clamp", as_mask(self.clamp))
+
     def init(self, model: Model, x: Tensor) -> State:
+        free_sites(model, self.clamp, x.device)
         return start(model, x)
 
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
         free = free_sites(model, self.clamp, state.x.device)
         for site in free:
             state = _redraw(model, state, site.expand(len(state.x)), generator)
-        return state, always(state.u, Cost(len(free) * changes_cost(model, discrete(model), 1), 0))
+        return state, always(state.u, self.cost(model))
+
+    def cost(self, model: Model) -> Cost:
+        """Evaluations a step."""
+        space = discrete(model)
+        sites = space.sites if self.clamp is None else int((~self.clamp).sum())
+        return Cost(sites * changes_cost(model, space, 1), 0)
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BlockGibbs(Kernel):
     """Redraws every block of a model that knows its blocks: colour classes of Ising and Potts, RBM, rows of FHMM.
 
@@ -66,6 +87,9 @@ class BlockGibbs(Kernel):
     blocks: Sequence[Sequence[int]] | None = None
     clamp: Tensor | None = None
 
+    def __post_init__(self):
+        object.__setattr__(self, "clamp", as_mask(self.clamp))
+
     def init(self, model: Model, x: Tensor) -> State:
         if not isinstance(model, Blocked):
             raise TypeError(
@@ -73,20 +97,32 @@ class BlockGibbs(Kernel):
                 "use Gibbs or GibbsSweep"
             )
         free_sites(model, self.clamp, x.device)
-        self._blocked(model)
+        if self.blocks is not None:
+            if not isinstance(model, Coloured):
+                raise TypeError(f"blocks: only pairwise models take other blocks than their own, got {type(model).__name__}")
+            check_independent(self.blocks, model.graph.edges().cpu(), model.graph.sites)
         return start(model, x)
 
-    def _blocked(self, model: Model) -> Blocked:
+    def classes(self, model: Coloured) -> list[Tensor]:
+        """The blocks that a pairwise model is redrawn by."""
+        return model.classes if self.blocks is None else [torch.as_tensor(b, dtype=torch.long) for b in self.blocks]
+
+    def cost(self, model: Model) -> Cost:
+        """Evaluations a step: one a block, and one of U at its end."""
         assert isinstance(model, Blocked)
-        return model if self.blocks is None else model.with_blocks(self.blocks)
+        return Cost(1 + (model.blocks if self.blocks is None else len(self.blocks)), 0)
 
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
-        blocked, x = self._blocked(model), state.x
+        x = state.x
         with torch.no_grad():
-            for block in range(blocked.blocks):
-                x = blocked.draw_block(block, x, generator, self.clamp)
+            if self.blocks is not None and isinstance(model, Coloured):
+                for members in self.classes(model):
+                    x = draw_class(model, members, x, generator, self.clamp)
+            elif isinstance(model, Blocked):
+                for block in range(model.blocks):
+                    x = model.draw_block(block, x, generator, self.clamp)
         state = State(x, evaluate(model, x))
-        return state, always(state.u, Cost(1 + blocked.blocks, 0))
+        return state, always(state.u, self.cost(model))
 
 
 def start(model: Model, x: Tensor) -> State:

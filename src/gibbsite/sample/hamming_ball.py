@@ -19,7 +19,7 @@ from .kernel import Cost, Info, Kernel, State, always
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HammingBall(Kernel):
     """A block is chosen; its centre c is drawn uniformly from the ball around x, then x' from p within the ball around c.
 

@@ -9,13 +9,14 @@ from torch import Tensor
 from ..local import score
 from ..model import Model
 from ..random import Source
+from ..space import whole
 from .kernel import MH, Cost, Proposal, State
 from .langevin import check_step_size, real
 from .trajectory import Point, check_mass, kinetic, leapfrog, metric
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Leapfrog(Proposal):
     """x' is the end of `steps` leapfrog steps from x with momentum p ~ N(0, mass); the log ratio is K(p) - K(p').
 
@@ -31,8 +32,7 @@ class Leapfrog(Proposal):
     def __post_init__(self):
         check_step_size(self.step_size)
         check_mass(self.mass)
-        if self.steps < 1:
-            raise ValueError(f"steps: expected at least 1, got {self.steps}")
+        object.__setattr__(self, "steps", whole(self.steps, "steps"))
 
     def init(self, model: Model, x: Tensor) -> State:
         x = real(model, x)

@@ -7,15 +7,16 @@ import torch
 from torch import Tensor
 
 from .. import random
-from ..model import Distribution, Factorised, Model, evaluate
+from ..model import Distribution, Factorised, Model, check_model, evaluate
 from ..random import Source
-from .clamp import check_parity, discrete, free_sites
+from ..space import whole
+from .clamp import as_mask, check_mask, check_parity, discrete, free_sites
 from .informed import apply_moves
 from .kernel import Cost, Proposal, State
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Independent(Proposal):
     """Proposes x' from a distribution q whatever x is (Metropolis independence sampling, MIS).
 
@@ -27,11 +28,18 @@ class Independent(Proposal):
     q: Distribution
     clamp: Tensor | None = None
 
+    def __post_init__(self):
+        if not isinstance(self.q, Distribution):
+            raise TypeError(f"q: expected a gibbsite.Distribution, got {type(self.q).__name__}")
+        object.__setattr__(self, "clamp", as_mask(self.clamp))
+
     def init(self, model: Model, x: Tensor) -> State:
-        if self.q.space != model.space:
+        if self.q.space != check_model(model).space:
             raise ValueError(f"q: expected a distribution on {model.space}, got one on {self.q.space}")
-        if self.clamp is not None and not isinstance(self.q, Factorised):
-            raise TypeError(f"clamp: {type(self.q).__name__} has dependent sites; its conditional law is not known")
+        if self.clamp is not None:
+            check_mask(self.clamp, model.space)
+            if not isinstance(self.q, Factorised):
+                raise TypeError(f"clamp: {type(self.q).__name__} has dependent sites; its conditional law is not known")
         x = model.space.check(x)
         state = State(x, evaluate(model, x, start=True), evaluate(self.q, x))
         if bool((state.local == -torch.inf).any()):
@@ -49,12 +57,15 @@ class Independent(Proposal):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RandomFlips(Proposal):
     """The symmetric random walk on discrete states: `sites` random sites (with repetition) shift by random amounts."""
 
     sites: int = 1
     clamp: Tensor | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "sites", whole(self.sites, "sites"))
 
     def init(self, model: Model, x: Tensor) -> State:
         x = discrete(model).check(x)

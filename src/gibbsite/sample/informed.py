@@ -18,7 +18,7 @@ from .kernel import Cost, Proposal, State
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Informed(Proposal):
     """Changes one site, drawn with q(i, k | x) proportional to g(exp d_ik), d_ik = U(x with x_i = k) - U(x).
 
@@ -52,6 +52,10 @@ class Informed(Proposal):
         u, log_q = move_logits(model, x, self.how, self.balance, self.clamp, start=start)
         return State(x, u, log_q.flatten(1).log_softmax(-1))
 
+    def cost(self, model: Model) -> Cost:
+        """Evaluations and gradients a step."""
+        return informed_cost(model, self.how)
+
     def propose(self, model: Model, state: State, generator: Source) -> tuple[State, Tensor, Cost]:
         space = discrete(model)
         table = state.local[:, None].expand(-1, self.draws, -1)
@@ -59,7 +63,7 @@ class Informed(Proposal):
         new = self._at(model, apply_moves(space, state.x, moves))
         forward = state.local.gather(-1, moves).sum(-1)
         backward = new.local.gather(-1, reverse_moves(space, moves)).sum(-1)
-        return new, backward - forward, informed_cost(model, self.how)
+        return new, backward - forward, self.cost(model)
 
 
 def informed_cost(model: Model, how: How) -> Cost:

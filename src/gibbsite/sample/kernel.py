@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from .. import random
-from ..model import Model
+from ..model import Model, counting
 from ..random import Source
 
 
@@ -68,7 +68,7 @@ class Proposal(ABC):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MH(Kernel):
     """Metropolis-Hastings: a proposed x' is taken with probability min(1, p(x') q(x|x') / (p(x) q(x'|x))).
 
@@ -85,6 +85,9 @@ class MH(Kernel):
 
     proposal: Proposal
 
+    def __post_init__(self):
+        _check_proposal(self.proposal, "MH")
+
     def init(self, model: Model, x: Tensor) -> State:
         return self.proposal.init(model, x)
 
@@ -96,11 +99,14 @@ class MH(Kernel):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unadjusted(Kernel):
     """Takes every proposal: no correction, so its stationary law is the target only in the limit of small steps."""
 
     proposal: Proposal
+
+    def __post_init__(self):
+        _check_proposal(self.proposal, "Unadjusted")
 
     def init(self, model: Model, x: Tensor) -> State:
         return self.proposal.init(model, x)
@@ -108,6 +114,21 @@ class Unadjusted(Kernel):
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
         new, _, cost = self.proposal.propose(model, state, generator)
         return new, always(new.u, cost)
+
+
+def started(kernel: Kernel, model: Model, x: Tensor) -> tuple[Any, Cost]:
+    """The state that `kernel.init` makes, and what making it cost."""
+    with counting() as count:
+        state = kernel.init(model, x)
+    return state, Cost(count.evaluations / len(x), count.gradients / len(x))
+
+
+def _check_proposal(proposal: object, kernel: str) -> None:
+    if isinstance(proposal, type):
+        raise TypeError(f"{kernel}: expected a proposal, got the class; write {kernel}({proposal.__name__}())")
+    if not isinstance(proposal, Proposal):
+        kind = "the kernel " if isinstance(proposal, Kernel) else ""
+        raise TypeError(f"{kernel}: expected a gibbsite.sample.Proposal, got {kind}{type(proposal).__name__}")
 
 
 def acceptance(log_ratio: Tensor, new_u: Tensor) -> Tensor:

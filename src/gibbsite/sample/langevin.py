@@ -1,5 +1,6 @@
 """Langevin dynamics, its Metropolis-adjusted form MALA, and the Gaussian random walk."""
 
+import numbers
 from dataclasses import dataclass
 from typing import final
 
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from .. import random
 from ..local import score
-from ..model import Model, evaluate
+from ..model import Model, check_model, evaluate
 from ..random import Source
 from ..space import Real
 from .kernel import MH, Cost, Proposal, State, Unadjusted
@@ -17,13 +18,13 @@ from .kernel import MH, Cost, Proposal, State, Unadjusted
 
 def check_step_size(step_size: float) -> None:
     """Refuses steps that are not positive numbers."""
-    if not (isinstance(step_size, int | float) and 0 < step_size < float("inf")):
+    if isinstance(step_size, bool) or not (isinstance(step_size, numbers.Real) and 0 < step_size < float("inf")):
         raise ValueError(f"step_size: expected a positive number, got {step_size!r}")
 
 
 def real(model: Model, x: Tensor) -> Tensor:
     """x, checked, if the model lives on real states."""
-    if not isinstance(model.space, Real):
+    if not isinstance(check_model(model).space, Real):
         raise TypeError(f"kernel: expected a model on Real states, got one on {model.space}")
     return model.space.check(x)
 
@@ -34,7 +35,7 @@ def squared_norm(x: Float[Tensor, "chains *event"]) -> Float[Tensor, " chains"]:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Drift(Proposal):
     """x' = x + eps^2/2 grad U(x) + eps xi, xi ~ N(0, I), eps the step size.
 
@@ -96,7 +97,7 @@ def MALA(step_size: float) -> MH:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RandomWalk(Proposal):
     """x' = x + step_size xi, xi ~ N(0, I): symmetric, needs no gradient; aim for an acceptance of 0.234.
 

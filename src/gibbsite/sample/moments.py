@@ -11,7 +11,7 @@ from torch import Tensor
 from ..random import Seed
 from ..space import Space
 from .chain import Statistic
-from .driver import Driver, Progress
+from .driver import Driver, Progress, measured
 from .kernel import Cost, Kernel
 
 
@@ -61,7 +61,7 @@ def moments(
 
     def keep(draw: int) -> bool:
         nonlocal mean, square
-        value = (driver.state.x if statistic is None else statistic(driver.state.x)).double()
+        value = (driver.state.x if statistic is None else measured(statistic, driver.state.x)).double()
         change = value - mean
         mean = mean + change / (draw + 1)
         square = square + change * (value - mean)

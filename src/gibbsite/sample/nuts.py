@@ -58,7 +58,7 @@ class _Branch(NamedTuple):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NUTS(Kernel):
     """HMC whose trajectory doubles, forward or backward in time, until it turns back; x' is drawn from all its points.
 

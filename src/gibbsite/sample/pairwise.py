@@ -1,6 +1,6 @@
 """Ising models, and weighted sums of one with independent bits, as the compiled loops take them: rows of a sparse graph."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -9,21 +9,39 @@ import torch
 from .._fast import potential
 from ..distributions.factorised import Bernoulli
 from ..model import Composite, Model, evaluate
+from ..models.couplings import Couplings
 from ..models.graph import compressed_rows
 from ..models.ising import Ising
 from ..space import Uniform
 
 
 class Rows(NamedTuple):
-    """Row i holds the neighbours of site i and the couplings to them; then the field of each site."""
+    """Row i holds the neighbours of site i and the couplings to them; then the field of each site.
+
+    `plans` keeps what the loops prepare for this structure, as long as it is the same.
+    """
 
     offsets: np.ndarray
     neighbours: np.ndarray
     weights: np.ndarray
     field: np.ndarray
+    plans: dict[bytes, Any]
+
+    @property
+    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Offsets, neighbours, weights, field."""
+        return self.offsets, self.neighbours, self.weights, self.field
 
 
-_structures: WeakKeyDictionary[Ising, tuple[np.ndarray, np.ndarray, np.ndarray]] = WeakKeyDictionary()
+class _Structure(NamedTuple):
+    version: int
+    offsets: np.ndarray
+    neighbours: np.ndarray
+    number: np.ndarray
+    plans: dict[bytes, Any]
+
+
+_structures: WeakKeyDictionary[Couplings, _Structure] = WeakKeyDictionary()
 
 
 def ising_of(model: Model) -> Ising | None:
@@ -36,7 +54,7 @@ def rows(model: Model) -> Rows:
     """The rows of a model that `ising_of` knows: its numbers are read anew, for learning moves them."""
     ising = ising_of(model)
     assert ising is not None
-    offsets, neighbours, number = _structure(ising)
+    _, offsets, neighbours, number, plans = _structure(ising.pairs)
     field, weights = np.zeros(ising.pairs.sites, np.float32), np.zeros(len(number), np.float32)
     with torch.no_grad():
         for scale, term in _leaves(model):
@@ -47,14 +65,14 @@ def rows(model: Model) -> Rows:
                 field = field + np.float32(scale / 2) * term.logits.flatten().numpy()
     if not (np.isfinite(weights).all() and np.isfinite(field).all()):
         raise ValueError("U(x): the couplings or fields are not finite; check the model's weights")
-    return Rows(offsets, neighbours, weights, field)
+    return Rows(offsets, neighbours, weights, field, plans)
 
 
 def potentials(model: Model, graph: Rows, x: np.ndarray) -> np.ndarray:
     """U(x), by the rows when the model is an Ising model alone."""
     if isinstance(model, Ising):
-        return potential.ising(x, *graph)
-    return evaluate(model, torch.from_numpy(x)).numpy()
+        return potential.ising(x, *graph.rows)
+    return evaluate(model, torch.from_numpy(x.view(np.int8))).numpy()
 
 
 def _leaves(model: Model, scale: float = 1.0) -> list[tuple[float, Model]]:
@@ -63,8 +81,11 @@ def _leaves(model: Model, scale: float = 1.0) -> list[tuple[float, Model]]:
     return [(scale, model)]
 
 
-def _structure(model: Ising) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if model not in _structures:
-        offsets, neighbours, number = (part.numpy() for part in compressed_rows(model.pairs.structure(), model.pairs.sites))
-        _structures[model] = (offsets, neighbours.astype(np.int32), number)
-    return _structures[model]
+def _structure(pairs: Couplings) -> _Structure:
+    """The graph row by row, made anew when another was loaded."""
+    known = _structures.get(pairs)
+    if known is None or known.version != pairs.structure_version:
+        offsets, neighbours, number = (part.numpy() for part in compressed_rows(pairs.structure(), pairs.sites))
+        known = _Structure(pairs.structure_version, offsets, neighbours.astype(np.int32), number, {})
+        _structures[pairs] = known
+    return known

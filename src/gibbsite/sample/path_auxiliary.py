@@ -17,7 +17,7 @@ from .kernel import Cost, Proposal, State
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PathAuxiliary(Proposal):
     """Moves `length` times, each move drawn with g(exp d) where d is the first-order change along the path so far.
 

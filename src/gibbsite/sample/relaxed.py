@@ -61,7 +61,7 @@ def _bits(z: Tensor, x: Tensor) -> Tensor:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RelaxedDrift(Proposal):
     """z' = z + eps^2/2 grad log p^T(z) + eps xi and x' = [z' > 0]; the target is p_c(z) = N(z; 0, I) p([z > 0])."""
 
@@ -88,7 +88,7 @@ class RelaxedDrift(Proposal):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RelaxedLeapfrog(Proposal):
     """z' is the end of `steps` leapfrog steps on log p^T, x' = [z' > 0]; the target is p_c(z) = N(z; 0, I) p([z > 0])."""
 
@@ -130,7 +130,7 @@ def RelaxedMALA(step_size: float, temperature: float = 1.0) -> MH:
         >>> model = gb.models.Ising.lattice(4, coupling=0.2)
         >>> x = model.space.uniform().sample(8, seed=0)
         >>> gb.run(gb.sample.RelaxedMALA(0.5), model, x, steps=3, seed=1).samples.dtype
-        torch.uint8
+        torch.int8
     """
     return MH(RelaxedDrift(step_size, temperature))
 
@@ -144,7 +144,7 @@ def RelaxedHMC(step_size: float, steps: int = 5, temperature: float = 1.0) -> MH
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DiscreteSVGD(Kernel):
     """D-SVGD: Adam along phi(z) = sum_j w_j (k(z_j, z) grad log p^T(z_j) + grad_(z_j) k(z_j, z)), x = [z > 0].
 

@@ -32,6 +32,8 @@ def run(
 ) -> Chain:
     """Runs every chain for `warmup` steps that are thrown away, then `steps` steps of which every `thin`-th state is kept.
 
+    `steps` is rounded down to a multiple of `thin`. A different `thin` is a different stream of draws in compiled loops.
+
     `until_rhat` (1.01, say) stops as soon as the largest R-hat of U and of `monitor(x)` (of the first sites, if none is
     given) is below it; `steps` is then the most. Ctrl-C returns what was drawn so far, with `interrupted` set. A progress
     bar is shown in a terminal unless `progress` says otherwise (or is a function to be told the steps made). Loops that
@@ -62,7 +64,8 @@ def run(
 
 
 def _largest_rhat(samples: Tensor, u: Tensor, monitor: Statistic | None) -> float:
-    watched = samples.flatten(2)[..., :_MONITORED] if monitor is None else monitor(samples)
-    watched = watched.reshape(*u.shape, -1).double()
-    values = rhat(torch.cat((u[..., None].double(), watched), -1))
-    return float(values.nan_to_num(nan=torch.inf).max())
+    """Of the columns that move at all: one that is a single constant over all chains, a clamped site say, is left out."""
+    watched = samples.reshape(*u.shape, -1)[..., :_MONITORED] if monitor is None else monitor(samples)
+    values = torch.cat((u[..., None].double(), watched.reshape(*u.shape, -1).double()), -1)
+    moving = values[..., (values != values[0, 0]).any(0).any(0)]
+    return float(rhat(moving).nan_to_num(nan=torch.inf).max()) if moving.shape[-1] else float("inf")

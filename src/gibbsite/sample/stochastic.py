@@ -71,7 +71,7 @@ class SGHMCLocal(NamedTuple):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SGLD(Kernel):
     """x' = x + eps_t^2/2 g(x) + eps_t xi, g an estimate of grad U (the monograph's eq. 2.24, its delta = eps^2/2).
 
@@ -110,7 +110,7 @@ class SGLD(Kernel):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SGHMC(Kernel):
     """x' = x + eps_t p;  p' = (1 - a) p + eps_t g(x') + (2 a - eps_t^2 V)^(1/2) xi, a the friction.
 

@@ -13,7 +13,7 @@ from .. import random
 from ..algebra import Geometric
 from ..model import Distribution, Model, evaluate
 from ..random import Source
-from .kernel import Cost, Info, Kernel, acceptance
+from .kernel import Cost, Info, Kernel, acceptance, started
 
 
 class Replicas(NamedTuple):
@@ -27,7 +27,7 @@ class Replicas(NamedTuple):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tempering(Kernel):
     """A copy of each chain at every beta of `Geometric(base, model)`; each makes a step, then neighbours may swap.
 
@@ -73,8 +73,8 @@ class Tempering(Kernel):
             swap = random.accept(log_accept, generator)
             rate[:, r] = log_accept.exp()
             wide = swap.view(-1, *[1] * (low.x.ndim - 1))
-            rungs[r] = self.kernel.init(models[r], torch.where(wide, high.x, low.x))
-            rungs[r + 1] = self.kernel.init(models[r + 1], torch.where(wide, low.x, high.x))
-            cost = cost.plus(Cost(4, 0))
+            rungs[r], first = started(self.kernel, models[r], torch.where(wide, high.x, low.x))
+            rungs[r + 1], second = started(self.kernel, models[r + 1], torch.where(wide, low.x, high.x))
+            cost = cost.plus(Cost(2, 0)).plus(first).plus(second)
         new = Replicas(rungs[-1].x, rungs[-1].u, tuple(rungs), rate, 1 - state.parity)
         return new, info._replace(cost=cost)

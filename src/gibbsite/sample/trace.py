@@ -10,7 +10,7 @@ from torch import Tensor
 from ..random import Seed
 from ..space import Space
 from .chain import Statistic
-from .driver import Driver, Progress, trimmed
+from .driver import Driver, Progress, measured, trimmed
 from .kernel import Cost, Kernel
 
 
@@ -52,13 +52,11 @@ def trace(
         torch.Size([10, 8])
     """
     driver = Driver(kernel, model, x, steps=steps, warmup=warmup, thin=thin, seed=seed, space=space)
-    first, u, draws = statistic(driver.state.x).detach(), driver.state.u, steps // thin
-    if first.shape[:1] != u.shape:
-        raise ValueError(f"statistic: expected one value a chain, shape ({len(u)}, ...), got {tuple(first.shape)}")
+    first, u, draws = measured(statistic, driver.state.x), driver.state.u, steps // thin
     values, potentials = first.new_empty(draws, *first.shape), u.new_empty(draws, *u.shape)
 
     def keep(draw: int) -> bool:
-        values[draw], potentials[draw] = statistic(driver.state.x), driver.state.u
+        values[draw], potentials[draw] = measured(statistic, driver.state.x), driver.state.u
         return True
 
     done = driver.collect(keep, progress)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple, final
 
 import torch
@@ -139,10 +139,12 @@ def leapfrog(
     p += eps/2 grad U(x); then `steps` times x += eps M^-1 p; p += eps grad U(x), half of it the last time.
     """
     x, u, gradient, along = start.x, start.u, start.gradient, torch.zeros_like(start.u)
-    p = torch.add(start.momentum, gradient, alpha=step_size / 2)
-    for left in range(steps - 1, -1, -1):
-        x = torch.add(x, mass.velocity(p), alpha=step_size)
-        u, gradient = slope(function, x)
-        p.add_(gradient, alpha=step_size if left else step_size / 2)
-        along += u
+    at = function.closed_score if isinstance(function, ClosedScore) else partial(slope, function)
+    with torch.no_grad():
+        p = torch.add(start.momentum, gradient, alpha=step_size / 2)
+        for left in range(steps - 1, -1, -1):
+            x = torch.add(x, mass.velocity(p), alpha=step_size)
+            u, gradient = at(x)
+            p.add_(gradient, alpha=step_size if left else step_size / 2)
+            along += u
     return Point(x, p, u, gradient), along

@@ -18,7 +18,7 @@ from .kernel import Cost, Proposal, State
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InformedWindow(Proposal):
     """Moves to x' with 1 to `radius` sites changed, q(x' | x) proportional to the product of g(exp d) over those sites.
 

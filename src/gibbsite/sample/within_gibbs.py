@@ -9,14 +9,14 @@ from torch import Tensor
 
 from ..model import Model
 from ..random import Source
-from .clamp import discrete, free_sites
+from .clamp import as_mask, discrete, free_sites
 from .combine import Cycle
 from .gibbs import start
-from .kernel import MH, Info, Kernel, Proposal, State
+from .kernel import MH, Info, Kernel, Proposal, State, started
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WithinGibbs(Kernel):
     """One Metropolis-Hastings move of each block in turn (single sites by default), by `propose(held)`.
 
@@ -33,6 +33,9 @@ class WithinGibbs(Kernel):
     blocks: Sequence[Sequence[int]] | None = None
     clamp: Tensor | None = None
 
+    def __post_init__(self):
+        object.__setattr__(self, "clamp", as_mask(self.clamp))
+
     def init(self, model: Model, x: Tensor) -> State:
         state = start(model, x)
         self._cycle(model, state.x.device).init(model, state.x)
@@ -40,8 +43,9 @@ class WithinGibbs(Kernel):
 
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
         cycle = self._cycle(model, state.x.device)
-        end, info = cycle.step(model, cycle.init(model, state.x), generator)
-        return State(end.x, end.u), info
+        inside, cost = started(cycle, model, state.x)
+        end, info = cycle.step(model, inside, generator)
+        return State(end.x, end.u), info._replace(cost=info.cost.plus(cost))
 
     def _cycle(self, model: Model, device: torch.device) -> Cycle:
         space, free, kernels = discrete(model), free_sites(model, self.clamp, device), []

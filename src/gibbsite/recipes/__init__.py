@@ -1,0 +1,18 @@
+"""One file an experiment; `gibbsite run NAME` runs it."""
+
+from typing import Any
+
+from .fhmm import RECIPE as _FHMM
+from .ising_sampling import RECIPE as _ISING_SAMPLING
+from .ising_transition import RECIPE as _ISING_TRANSITION
+from .recipe import Bars, Recipe
+from .relaxations import RECIPE as _RELAXATIONS
+
+RECIPES: dict[str, Recipe[Any]] = {
+    "ising-transition": _ISING_TRANSITION,
+    "ising-sampling": _ISING_SAMPLING,
+    "fhmm": _FHMM,
+    "relaxations": _RELAXATIONS,
+}
+
+__all__ = ["RECIPES", "Bars", "Recipe"]

@@ -1,0 +1,95 @@
+"""Every recipe's smoke preset meets expected.toml, and a deliberately wrong one does not."""
+
+import pytest
+
+from gibbsite.models import FHMM, Ising
+from gibbsite.recipes import RECIPES, Bars, fhmm, ising_sampling, ising_transition, relaxations
+from gibbsite.recipes.expected import Expectation, checks, expectations
+from gibbsite.report import RunDirectory, render, surroundings
+from gibbsite.sample import MH, Gibbs, Informed
+
+
+def smoke(name, path):
+    """The findings of the smoke preset, and its report."""
+    recipe = RECIPES[name]
+    config = recipe.presets["smoke"]
+    record = {"recipe": name, "preset": "smoke", "command": "", "parameters": {}, **surroundings("cpu")}
+    directory = RunDirectory.create(path, record)
+    recipe.run(config, directory, Bars(shown=False))
+    return recipe.findings(config, directory.results()), render(recipe.page(config, directory), record)
+
+
+def misses(name, found):
+    return {key for key, expectation in expectations(name, "smoke").items() if not expectation.holds(found[key])}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_smoke_is_as_expected(name, tmp_path):
+    found, html = smoke(name, tmp_path / "run")
+    assert expectations(name, "smoke") and misses(name, found) == set(), found
+    assert html.count("<figure>") >= 1 and html.count("<table") >= 2
+
+
+def test_mutant_a_coupling_five_percent_off(tmp_path, monkeypatch):
+    real = Ising.lattice
+    monkeypatch.setattr(ising_transition.Ising, "lattice", lambda side, *, coupling: real(side, coupling=1.05 * coupling))
+    assert "energy_worst_z" in misses("ising-transition", smoke("ising-transition", tmp_path / "run")[0])
+
+
+def test_mutant_gibbs_under_the_name_of_gwg(tmp_path, monkeypatch):
+    real = ising_sampling.samplers
+    monkeypatch.setattr(ising_sampling, "samplers", lambda config: {**real(config), "GWG": Gibbs()})
+    missed = misses("ising-sampling", smoke("ising-sampling", tmp_path / "run")[0])
+    assert missed == {"gwg_ess_over_exact_4x4_theta_0", "gwg_over_gibbs_ess_4x4_theta_0"}
+
+
+def test_mutant_a_posterior_whose_chains_forget(tmp_path, monkeypatch):
+    real = FHMM.sample_exact
+
+    def wrong(self, n, *, seed):
+        other = FHMM(self.observations, self.weight, self.bias.detach(), stay=0.6)
+        return real(other, n, seed=seed)
+
+    monkeypatch.setattr(FHMM, "sample_exact", wrong)
+    assert "block_gibbs_log_joint_z" in misses("fhmm", smoke("fhmm", tmp_path / "run")[0])
+
+
+def test_mutant_chains_that_have_hardly_moved(tmp_path, monkeypatch):
+    real = relaxations._last
+
+    def short(kernel, model, chains, steps, source, advance):
+        return real(kernel, model, chains, 3 if repr(kernel) == repr(MH(Informed())) else steps, source, advance)
+
+    monkeypatch.setattr(relaxations, "_last", short)
+    assert "gwg_mmd_over_exact_12" in misses("relaxations", smoke("relaxations", tmp_path / "run")[0])
+
+
+def test_every_expectation_is_explained_and_names_a_finding():
+    for name, recipe in RECIPES.items():
+        for preset in recipe.presets:
+            for expectation in expectations(name, preset).values():
+                assert expectation.tolerance >= 0 and len(expectation.source) > 20 and expectation.hardware
+
+
+def test_a_finding_that_is_no_number_or_missing_is_not_as_expected():
+    expectation = Expectation(1.0, 0.1, "why", "any")
+    assert expectation.holds(1.1 - 1e-9) and not expectation.holds(float("nan")) and not expectation.holds(1.2)
+    (section,) = checks({"a": expectation, "b": expectation}, {"a": 3.0})
+    assert [row[3] for row in section.blocks[0].rows] == ["NO", "not measured"]
+    assert checks({}, {"a": 1.0}) == []
+
+
+def test_presets_restore_from_what_config_json_holds():
+    for recipe in RECIPES.values():
+        for config in recipe.presets.values():
+            parameters = {key: list(value) if isinstance(value, tuple) else value for key, value in vars(config).items()}
+            assert recipe.restore(parameters) == config
+    parameters = vars(RECIPES["fhmm"].presets["smoke"])
+    with pytest.raises(ValueError, match="these differ: length"):
+        RECIPES["fhmm"].restore({key: value for key, value in parameters.items() if key != "length"})
+
+
+def test_fhmm_blocks_are_all_bits_of_one_time():
+    config = fhmm.FactorialHMM(length=3, factors=2)
+    kernel, _, _ = fhmm.samplers(config)["Hamming ball"]
+    assert kernel.blocks == [[0, 1], [2, 3], [4, 5]]

@@ -1,0 +1,117 @@
+"""The run directory: nothing is lost, nothing is overwritten, and what cannot be used says so."""
+
+import json
+
+import pytest
+import torch
+
+from gibbsite.report import RunDirectory, RunDirectoryError, next_directory
+from gibbsite.report.directory import _atomic
+
+CONFIG = {"recipe": "fhmm", "preset": "smoke"}
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunDirectory.create(tmp_path / "run", CONFIG)
+
+
+def test_what_is_recorded_is_read_back(run):
+    run.record({"ess": 12.5, "values": (1, 2)})
+    run.record({"ess": float("nan"), "more": torch.tensor([1.5, float("inf")])})
+    assert run.results() == [{"ess": 12.5, "values": [1, 2]}, {"ess": None, "more": [1.5, None]}]
+    assert RunDirectory.open(run.path).config() == CONFIG
+
+
+def test_metrics_are_strict_json_one_line_each(run):
+    run.record({"name": "two\nlines", "bad": float("-inf")})
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    (line,) = (run.path / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(line, parse_constant=refuse) == {"name": "two\nlines", "bad": None}
+
+
+def test_a_last_line_cut_off_is_left_out_and_a_broken_one_is_an_error(run):
+    run.record({"a": 1})
+    path = run.path / "metrics.jsonl"
+    path.write_text(path.read_text() + '{"a": 2')
+    assert run.results() == [{"a": 1}]
+    path.write_text('{"a": \n{"a": 2}\n')
+    with pytest.raises(RunDirectoryError, match=r"metrics\.jsonl: expected one JSON object a line"):
+        run.results()
+
+
+def test_samples_are_safetensors(run):
+    x = torch.arange(6).view(2, 3).T  # not contiguous
+    run.save_samples("x", {"states": x.to(torch.int8)})
+    assert torch.equal(run.samples("x")["states"], x.to(torch.int8))
+    assert run.samples("nothing") == {}
+    (run.path / "samples" / "x.safetensors").write_bytes(b"not that")
+    with pytest.raises(RunDirectoryError, match="expected a safetensors file"):
+        run.samples("x")
+
+
+def test_another_run_is_not_overwritten(run):
+    run.record({"a": 1})
+    with pytest.raises(RunDirectoryError, match=r"run: holds a run of fhmm, which is not overwritten: choose another --out"):
+        RunDirectory.create(run.path, CONFIG)
+    assert run.results() == [{"a": 1}]
+
+
+def test_foreign_files_and_files_in_the_place_of_a_directory_are_errors(tmp_path):
+    (tmp_path / "thesis.tex").write_text("words")
+    with pytest.raises(RunDirectoryError, match="no run of gibbsite"):
+        RunDirectory.create(tmp_path, CONFIG)
+    with pytest.raises(RunDirectoryError, match="got a file"):
+        RunDirectory.create(tmp_path / "thesis.tex", CONFIG)
+    with pytest.raises(RunDirectoryError, match="cannot be made"):
+        RunDirectory.create(tmp_path / "thesis.tex" / "run", CONFIG)
+    with pytest.raises(RunDirectoryError, match=r"expected a run directory with config\.json"):
+        RunDirectory.open(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "words"
+
+
+def test_an_empty_directory_is_fine(tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert RunDirectory.create(tmp_path / "empty", CONFIG).results() == []
+
+
+def test_clear_takes_only_what_a_run_of_that_recipe_wrote(run, tmp_path):
+    run.record({"a": 1})
+    run.save_samples("x", {"x": torch.zeros(1)})
+    run.write_report("<p>")
+    with pytest.raises(RunDirectoryError, match="expected an earlier run of relaxations"):
+        RunDirectory.clear(run.path, "relaxations")
+    RunDirectory.clear(run.path, "fhmm")
+    assert list(run.path.iterdir()) == []
+    RunDirectory.clear(run.path, "fhmm")
+    RunDirectory.clear(tmp_path / "missing", "fhmm")
+    (run.path / "notes.txt").write_text("mine")
+    with pytest.raises(RunDirectoryError, match="something else"):
+        RunDirectory.clear(run.path, "fhmm")
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_litter(run):
+    run.write_report("old")
+    with pytest.raises(OSError, match="No space"), _atomic(run.report_path) as file:
+        file.write(b"ne")
+        raise OSError(28, "No space left on device")
+    assert run.report_path.read_text() == "old"
+    assert sorted(path.name for path in run.path.iterdir()) == ["config.json", "report.html"]
+
+
+def test_broken_config_is_named(run):
+    (run.path / "config.json").write_text("{")
+    with pytest.raises(RunDirectoryError, match=r"config\.json: expected JSON"):
+        run.config()
+    (run.path / "config.json").write_text("[]")
+    with pytest.raises(RunDirectoryError, match="expected a JSON object, got list"):
+        run.config()
+
+
+def test_the_next_directory_is_the_first_free_one(tmp_path):
+    assert next_directory(tmp_path, "fhmm").name == "fhmm-1"
+    (tmp_path / "fhmm-1").mkdir()
+    assert next_directory(tmp_path, "fhmm").name == "fhmm-2"

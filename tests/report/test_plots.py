@@ -1,0 +1,64 @@
+"""Figures: what is asked for is on them, without pyplot and whatever the numbers."""
+
+import sys
+
+import numpy as np
+import torch
+from matplotlib.colors import to_rgb
+
+from gibbsite.report import plots
+
+
+def texts(figure):
+    return " ".join(text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")))
+
+
+def test_no_global_figure_state():
+    plots.autocorrelation({"a": [1.0, 0.3]})
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
+
+
+def test_panels_share_one_legend_and_skip_what_is_not_finite():
+    lines = {"a": plots.Line([1, 2, 3], [1.0, np.nan, 3.0], [0.1, 0.1, np.inf]), "b": plots.Line([1], [2.0])}
+    curves = {"exact": plots.Line([1, 2], [1.0, 2.0])}
+    contents = [
+        plots.Panel("x", "y", lines, "left", log_y=True),
+        plots.Panel("x", "y", title="right", points=lines, curves=curves),
+    ]
+    figure = plots.panels(contents)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "exact"]
+    drawn = figure.axes[0].containers[0].lines[0]
+    assert list(drawn.get_xdata()) == [1, 3]
+    figure.canvas.draw()
+    assert {"left", "right"} <= set(texts(figure).split())
+
+
+def test_an_empty_panel_can_be_drawn():
+    plots.panels([plots.Panel("x", "y", log_x=True, log_y=True)]).canvas.draw()
+
+
+def test_traces_show_mean_band_and_level():
+    figure = plots.traces({"a": ([1, 2], [[0.0, 2.0], [4.0, 6.0]])}, x="step", y="U", levels={"exact": 3.0}, log_x=True)
+    mean, level = figure.axes[0].lines
+    assert list(mean.get_ydata()) == [1.0, 5.0] and list(level.get_ydata()) == [3.0, 3.0]
+
+
+def test_lattices_and_marginals_take_any_number():
+    spins = torch.zeros(5, 4, 4, dtype=torch.int8)
+    figure = plots.lattices(spins, [f"K{i}" for i in range(5)], columns=3)
+    assert sum(axes.get_visible() for axes in figure.axes) == 5
+    plots.lattices(spins[:1], ["one"]).canvas.draw()
+    plots.marginals({"a": np.zeros((2, 3)), "b": np.ones((2, 3))}, x="time", y="chain").canvas.draw()
+    plots.marginals({"a": np.zeros((2, 3))}, x="time", y="chain").canvas.draw()
+
+
+def luminance(colour):
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+def test_series_stand_out_from_white_paper():
+    for colour in plots.SERIES:
+        assert 1.05 / (luminance(colour) + 0.05) >= 3.0  # the contrast that graphics need (WCAG 1.4.11)
