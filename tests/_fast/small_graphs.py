@@ -38,6 +38,14 @@ def mixed():
     return Graph(couplings, [0.3, -0.2, 0.1, 0.0, -0.4])
 
 
+def hub():
+    """Seven sites: one with five neighbours, one with none, a field."""
+    couplings = np.zeros((7, 7))
+    for other, weight in enumerate([0.7, -0.5, 0.9, -0.3, 0.4], 1):
+        couplings[0, other] = couplings[other, 0] = weight
+    return Graph(couplings, [0.1, -0.2, 0.1, 0.3, 0.0, -0.4, 0.5])
+
+
 def uniform(coupling, field):
     """Five sites, one coupling, one field, degrees 1 to 3: a square with a tail."""
     couplings = np.zeros((5, 5))

@@ -5,7 +5,7 @@ import pytest
 
 from gibbsite._fast import gibbs
 
-from .small_graphs import check, gibbs_matrix, index, mixed
+from .small_graphs import check, gibbs_matrix, hub, index, mixed
 
 CHAINS = 40_007  # not a multiple of 32: the remainder lanes are tested too
 
@@ -29,6 +29,15 @@ def test_one_sweep_has_the_exact_law(order):
     x, row = _start(graph)
     gibbs.sweep(x, *graph.csr, np.array(order, np.int32), np.uint64(1), 1)
     check(x, _product(graph, order)[row], _product(graph, order, factor=1.0)[row])
+
+
+def test_sites_with_many_neighbours_or_none_have_the_exact_law():
+    """One sweep on the hub, from its first site to the lone one (false alarm 1e-6); the mutant has coupling factor 1.5."""
+    graph, order = hub(), [3, 0, 6, 2]
+    x = np.tile(np.array([1, 0, 1, 1, 0, 1, 0], np.uint8), (CHAINS, 1))
+    row = index(x[:1])[0]
+    gibbs.sweep(x, *graph.csr, np.array(order, np.int32), np.uint64(3), 1)
+    check(x, _product(graph, order)[row], _product(graph, order, factor=1.5)[row])
 
 
 def test_two_sweeps_and_the_last_lanes():

@@ -58,6 +58,12 @@ def test_exp_negative_is_exp_below_zero():
     assert got[x < -90].max() < 1.3e-38
 
 
+def test_exp2_negative_is_two_to_the_power():
+    x, got = _apply(fast.exp2_negative, -np.abs(_grid()))
+    want = np.exp2(np.maximum(x, -126.0))
+    assert (np.abs(got - want) / want).max() < 3e-7
+
+
 @pytest.mark.parametrize("function", [fast.exp32, fast.sigmoid32, fast.softplus32, fast.tanh32])
 def test_nan_is_kept(function):
     assert np.isnan(_apply(function, [np.nan])[1][0])
