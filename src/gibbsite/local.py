@@ -31,10 +31,12 @@ def score(
     x: Shaped[Tensor, "..."],
     *,
     space: Space | None = None,
-    start: bool = False,
+    start: bool = True,
     graph: bool = False,
 ) -> tuple[Float[Tensor, "*batch"], Float[Tensor, "..."]]:
-    """U(x), checked, and its gradient with respect to the float view of x; with `graph`, both can be differentiated again.
+    """U(x) and its gradient with respect to the float view of x; with `graph`, both can be differentiated again.
+
+    x may be states or their float view. Both x and U are checked, except for what a kernel proposes (`start=False`).
 
     Example:
         >>> import torch, gibbsite as gb
@@ -43,7 +45,7 @@ def score(
         ([-12.5], [[-3.0, -4.0]])
     """
     model = as_model(model, space)
-    if start:
+    if start and not (isinstance(model.space, Discrete) and x.is_floating_point()):
         x = model.space.check(x)
     if isinstance(model, ClosedScore):
         with torch.set_grad_enabled(graph):
@@ -67,7 +69,7 @@ def site_logits(
     *,
     sites: Int[Tensor, "batch m"] | None = None,
     space: Space | None = None,
-    start: bool = False,
+    start: bool = True,
     graph: bool = False,
 ) -> tuple[Float[Tensor, "batch"], Float[Tensor, "batch m states"]]:
     """U(x), and for each site i and state k the change U(x with x_i = k) - U(x): 0 in the current state's column.
@@ -106,7 +108,7 @@ def site_logits(
             return u, _sum_closed_forms(model, x, sites)
     if how == "exact" and has_closed_form(model):
         with torch.set_grad_enabled(graph):
-            return u, _closed_form(model, x, sites)
+            return u, closed_changes(model, x, sites)
     return u, _enumerated(model, model.space, x, u, sites, graph)
 
 
@@ -114,13 +116,20 @@ def site_changes(model: Model, space: Discrete, x: Tensor, u: Tensor, sites: Ten
     """The exact changes of `site_logits` at `sites`, for a caller that knows U(x) already."""
     if has_closed_form(model):
         with torch.no_grad():
-            return _closed_form(model, x, sites)
+            return closed_changes(model, x, sites)
     return _enumerated(model, space, x, u, sites)
 
 
-def changes_cost(model: Model, space: Discrete, sites: int) -> int:
-    """Evaluations of U that the exact changes at that many sites take; a closed form counts as one."""
-    return 1 if has_closed_form(model) else sites * (space.states - 1)
+def changes_cost(model: Model, space: Discrete, sites: int) -> float:
+    """Evaluations of U that the exact changes at that many sites take; a closed form of all sites counts as one."""
+    return sites / space.sites if has_closed_form(model) else sites * (space.states - 1)
+
+
+def closed_changes(model: Model, x: Tensor, sites: Tensor | None) -> Float[Tensor, "batch m states"]:
+    """The changes of U at `sites` (None: all) of a model with `has_closed_form`."""
+    assert isinstance(model.space, Discrete)
+    tell(len(x) * (1.0 if sites is None else sites.shape[1] / model.space.sites))
+    return _sum_closed_forms(model, x, sites)
 
 
 def has_closed_form(model: Model) -> bool:
@@ -134,11 +143,6 @@ def _is_multilinear(model: Model) -> bool:
     if isinstance(model, Composite):
         return all(_is_multilinear(term) for _, term in model.terms())
     return isinstance(model, Multilinear)
-
-
-def _closed_form(model: Model, x: Tensor, sites: Tensor | None) -> Tensor:
-    tell(len(x))
-    return _sum_closed_forms(model, x, sites)
 
 
 def _sum_closed_forms(model: Model, x: Tensor, sites: Tensor | None) -> Tensor:

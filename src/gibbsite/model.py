@@ -105,6 +105,13 @@ class Composite(ABC):
         """The weights a_i and models U_i with U = sum_i a_i U_i."""
 
 
+def leaves(model: Model, scale: float = 1.0) -> list[tuple[float, Model]]:
+    """A sum taken apart to models that are no sums: the weights a_i and models U_i with scale U = sum_i a_i U_i."""
+    if not isinstance(model, Composite):
+        return [(scale, model)]
+    return [leaf for weight, term in model.terms() for leaf in leaves(term, scale * weight)]
+
+
 @final
 class Potential(Model):
     """Any callable x -> U(x) as a model on `space`.
@@ -123,7 +130,8 @@ class Potential(Model):
         self.function, self.space = function, space
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
+        # bits are stored in a byte; a function that multiplies them should not have to know
+        return self.function(x.long() if x.dtype == torch.int8 else x)
 
 
 def as_model(model: Callable[[Tensor], Tensor], space: "Space | None" = None) -> Model:
@@ -163,10 +171,10 @@ def device_of(model: nn.Module) -> torch.device:
 
 
 class Count:
-    """States at which U, and its gradient, were evaluated."""
+    """States at which U, and its gradient, were evaluated; U of some sites only counts as their share."""
 
     def __init__(self):
-        self.evaluations, self.gradients = 0, 0
+        self.evaluations, self.gradients = 0.0, 0.0
 
 
 _counts: ContextVar[tuple[Count, ...]] = ContextVar("counts", default=())
@@ -191,7 +199,7 @@ def potential(model: Model, x: Tensor) -> Tensor:
     return u
 
 
-def tell(evaluations: int, gradients: int = 0) -> None:
+def tell(evaluations: float, gradients: float = 0) -> None:
     """Adds to the open counts."""
     for count in _counts.get():
         count.evaluations += evaluations

@@ -55,16 +55,17 @@ class Discrete(Space):
 
     def check(self, x: object, name: str = "x") -> Tensor:
         """x as integers of this space's dtype, or a ValueError."""
-        x = torch.as_tensor(x)
-        self._check_form(x, name)
-        if x.numel() and x.dtype != torch.bool and ((x < 0) | (x >= self.states)).any():
-            bad = ((x < 0) | (x >= self.states)).nonzero()[0].tolist()
-            raise ValueError(f"{name}: expected {self.expected}, got {x[tuple(bad)].item()} at {bad}")
-        return x.to(self.dtype)
+        return self._checked(torch.as_tensor(x), name).to(self.dtype)
 
-    def _check_form(self, x: Tensor, name: str) -> None:
+    def _checked(self, x: Tensor, name: str) -> Tensor:
+        """x as it is, if its type, shape and range are those of states."""
         if x.is_floating_point() or x.is_complex() or not _ends_with(x, self.shape):
             raise ValueError(f"{name}: expected {self.expected}, got {_text(x)}")
+        if x.numel() and x.dtype != torch.bool and not 0 <= int(x.min()) <= int(x.max()) < self.states:
+            bad = ((x < 0) | (x >= self.states)).nonzero()[0].tolist()
+            hint = "; spins s of -1 and 1 are bits x = (s + 1) / 2" if self.states == 2 and int(x.min()) == -1 else ""
+            raise ValueError(f"{name}: expected {self.expected}, got {x[tuple(bad)].item()} at {bad}{hint}")
+        return x
 
     def uniform(self) -> Distribution:
         return Uniform(self)
@@ -94,8 +95,7 @@ class Binary(Discrete):
             if not _ends_with(x, self.shape):
                 raise ValueError(f"x: expected the float view of {self.expected}, got {_text(x)}")
             return x if dtype is None else x.to(dtype)
-        self._check_form(x, "x")
-        return x.to(dtype or torch.get_default_dtype())
+        return self._checked(x, "x").to(dtype or torch.get_default_dtype())
 
     def batch(self, x: Tensor) -> torch.Size:
         return x.shape[: x.ndim - len(self.shape)]
@@ -120,7 +120,7 @@ class Categorical(Discrete):
             if not _ends_with(x, (*self.shape, self.states)):
                 raise ValueError(f"x: expected the one-hot view of {self.expected}, got {_text(x)}")
             return x if dtype is None else x.to(dtype)
-        self._check_form(x, "x")
+        self._checked(x, "x")
         z = torch.zeros(*x.shape, self.states, dtype=dtype or torch.get_default_dtype(), device=x.device)
         return z.scatter_(-1, x.long()[..., None], 1)
 

@@ -35,6 +35,12 @@ def ring() -> gb.Model:
     return gb.models.Ising.from_edges(8, edges, weights, 0.3 * torch.randn(8, generator=_generator()))
 
 
+def annealed() -> gb.Model:
+    """The ring halfway from independent bits: a sum that has the ring's colour classes."""
+    base = gb.distributions.Bernoulli(torch.randn(8, generator=_generator()))
+    return gb.Geometric(base, ring()).at(0.6)
+
+
 def colours() -> gb.Model:
     """Five sites of three states, no closed form, not multilinear."""
     table = torch.randn(5, 3, generator=_generator())
@@ -219,6 +225,7 @@ CASES = [
     Case("GibbsSweep", S.GibbsSweep, spins, Synchronous),
     Case("GibbsSweep, 3 states", S.GibbsSweep, colours, Synchronous),
     Case("BlockGibbs", S.BlockGibbs, ring, SynchronousBlocks),
+    Case("BlockGibbs, annealed ring", S.BlockGibbs, annealed, SynchronousBlocks),
     Case("HammingBall 3, 2", lambda: S.HammingBall(3, 2), spins, Centreless),
     Case("HammingBall 3, 1", lambda: S.HammingBall(3, 1), colours, Centreless),
     _mh("GWG", S.Informed, spins),

@@ -1,14 +1,15 @@
 """What pairwise models share: colour classes of their graph, whose sites are drawn at once, each from its conditional."""
 
 from abc import abstractmethod
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from .. import random
-from ..model import Blocked, ClosedForm
+from ..local import closed_changes, has_closed_form
+from ..model import Blocked, ClosedForm, Factorised, Model, leaves
 from ..random import Source
 from .graph import colour_classes
 
@@ -55,11 +56,18 @@ class Coloured(ClosedForm, Blocked):
         return len(self.classes)
 
     def draw_block(self, block: int, x: Tensor, source: Source, clamp: Tensor | None) -> Tensor:
-        return draw_class(self, self.classes[block], x, source, clamp)
+        return draw_class(cast(Model, self), self.classes[block], x, source, clamp)
+
+
+def coloured_of(model: Model) -> Coloured | None:
+    """The pairwise model in `model`: itself, or the only one in a sum whose other terms have independent sites."""
+    found = [term for _, term in leaves(model) if not isinstance(term, Factorised)]
+    known = len(found) == 1 and isinstance(found[0], Coloured) and has_closed_form(model)
+    return cast(Coloured, found[0]) if known else None
 
 
 def draw_class(
-    model: ClosedForm, members: Int[Tensor, " members"], x: Int[Tensor, "batch *event"], source: Source, clamp: Tensor | None
+    model: Model, members: Int[Tensor, " members"], x: Int[Tensor, "batch *event"], source: Source, clamp: Tensor | None
 ) -> Int[Tensor, "batch *event"]:
     """x with the free sites of one independent set drawn from their conditionals; no two members may be coupled."""
     members = members.to(x.device)
@@ -69,5 +77,5 @@ def draw_class(
         return x
     sites = members.expand(len(x), -1)
     with torch.no_grad():
-        drawn = random.categorical(model.site_logits(x, sites), source)
+        drawn = random.categorical(closed_changes(model, x, sites), source)
     return x.flatten(1).scatter(1, sites, drawn.to(x.dtype)).view_as(x)

@@ -12,7 +12,7 @@ from .hamming_ball import HammingBall
 from .hmc import HMC, Leapfrog
 from .independent import Independent, RandomFlips
 from .informed import Informed
-from .kernel import MH, Cost, Info, Kernel, Proposal, State, Unadjusted
+from .kernel import MH, Alias, Cost, Info, Kernel, Proposal, State, Unadjusted
 from .ladder import tuned_ladder
 from .langevin import MALA, Drift, Langevin, RandomWalk
 from .nuts import NUTS

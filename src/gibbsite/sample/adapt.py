@@ -142,7 +142,7 @@ def diagonal_mass(
         >>> from gibbsite.sample import HMC, adapt
         >>> model = gb.distributions.Normal.diagonal(torch.zeros(2), torch.tensor([1.0, 100.0]))
         >>> tuned = adapt.diagonal_mass(lambda e, m: HMC(e, 5, m), model, torch.zeros(32, 2), steps=300, seed=0)
-        >>> ratio = tuned.kernel.proposal.mass[0] / tuned.kernel.proposal.mass[1]
+        >>> ratio = tuned.kernel.mass[0] / tuned.kernel.mass[1]
         >>> bool(1e3 < ratio < 1e5)
         True
     """

@@ -148,7 +148,7 @@ def _ising_gibbs(kernel: Gibbs, model: Ising, x: np.ndarray, u: np.ndarray, seed
 
 def _ising_blocks(kernel: BlockGibbs, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, times: int) -> np.ndarray:
     graph, free = rows(model), _free(kernel, model)
-    classes = [members.numpy()[free[members.numpy()]] for members in kernel.classes(model)]
+    classes = [members.numpy()[free[members.numpy()]] for members in kernel.classes(model) or []]
     order = np.concatenate(classes).astype(np.int32)
     if _uniform(graph) and len(x) >= _PACKED_CHAINS:
         _sweep_packed(graph, classes, order, x, seed, times)
@@ -250,7 +250,7 @@ class _Entry(NamedTuple):
     covers: Callable[[Any, Any], bool] = _always
 
 
-_ON_SUMS = (Gibbs, GibbsSweep, Informed)  # kernels that any discrete model takes, so also sums with an Ising model in them
+_ON_SUMS = (Gibbs, GibbsSweep, BlockGibbs, Informed)  # kernels that also take sums with an Ising model in them
 _TABLE: dict[tuple[type, type], _Entry] = {
     (Gibbs, Ising): _Entry(_ising_gibbs),
     (GibbsSweep, Ising): _Entry(_ising_sweep),

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 import torch
 from torch import Tensor
 
 from .. import random
 from ..local import changes_cost, site_changes
-from ..model import Blocked, Model, evaluate
-from ..models.classes import Coloured, draw_class
+from ..model import Blocked, Model, check_model, evaluate
+from ..models.classes import coloured_of, draw_class
 from ..models.graph import check_independent
 from ..random import Source
 from ..space import whole
@@ -80,6 +80,7 @@ class GibbsSweep(Kernel):
 class BlockGibbs(Kernel):
     """Redraws every block of a model that knows its blocks: colour classes of Ising and Potts, RBM, rows of FHMM.
 
+    A sum of an Ising or Potts model and models with independent sites, as on an annealing path, has the same classes.
     `blocks`, lists of sites, replace the model's own colour classes (pairwise models only): a block that holds two
     coupled sites is an error, because its sites could not be drawn independently.
     """
@@ -91,36 +92,41 @@ class BlockGibbs(Kernel):
         object.__setattr__(self, "clamp", as_mask(self.clamp))
 
     def init(self, model: Model, x: Tensor) -> State:
-        if not isinstance(model, Blocked):
+        pairwise = coloured_of(check_model(model))
+        if pairwise is None and not isinstance(model, Blocked):
             raise TypeError(
                 f"BlockGibbs: {type(model).__name__} does not know its blocks (gibbsite.model.Blocked); "
                 "use Gibbs or GibbsSweep"
             )
         free_sites(model, self.clamp, x.device)
         if self.blocks is not None:
-            if not isinstance(model, Coloured):
+            if pairwise is None:
                 raise TypeError(f"blocks: only pairwise models take other blocks than their own, got {type(model).__name__}")
-            check_independent(self.blocks, model.graph.edges().cpu(), model.graph.sites)
+            check_independent(self.blocks, pairwise.graph.edges().cpu(), pairwise.graph.sites)
         return start(model, x)
 
-    def classes(self, model: Coloured) -> list[Tensor]:
-        """The blocks that a pairwise model is redrawn by."""
-        return model.classes if self.blocks is None else [torch.as_tensor(b, dtype=torch.long) for b in self.blocks]
+    def classes(self, model: Model) -> list[Tensor] | None:
+        """The independent sets that a pairwise model is redrawn by; None if it is not pairwise."""
+        if self.blocks is not None:
+            return [torch.as_tensor(block, dtype=torch.long) for block in self.blocks]
+        pairwise = coloured_of(model)
+        return None if pairwise is None else pairwise.classes
 
     def cost(self, model: Model) -> Cost:
-        """Evaluations a step: one a block, and one of U at its end."""
-        assert isinstance(model, Blocked)
-        return Cost(1 + (model.blocks if self.blocks is None else len(self.blocks)), 0)
+        """Evaluations a step: one for all classes of a pairwise model, or for each block of others; and U at the end."""
+        if (classes := self.classes(model)) is not None:
+            return Cost(1 + sum(len(members) for members in classes) / discrete(model).sites, 0)
+        return Cost(1 + cast(Blocked, model).blocks, 0)
 
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
-        x = state.x
+        x, classes = state.x, self.classes(model)
         with torch.no_grad():
-            if self.blocks is not None and isinstance(model, Coloured):
-                for members in self.classes(model):
+            if classes is not None:
+                for members in classes:
                     x = draw_class(model, members, x, generator, self.clamp)
-            elif isinstance(model, Blocked):
-                for block in range(model.blocks):
-                    x = model.draw_block(block, x, generator, self.clamp)
+            else:
+                for block in range(cast(Blocked, model).blocks):
+                    x = cast(Blocked, model).draw_block(block, x, generator, self.clamp)
         state = State(x, evaluate(model, x))
         return state, always(state.u, self.cost(model))
 

@@ -1,6 +1,7 @@
 """Hamiltonian Monte Carlo: a leapfrog trajectory proposes, `MH` corrects."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import torch
@@ -10,7 +11,7 @@ from ..local import score
 from ..model import Model
 from ..random import Source
 from ..space import whole
-from .kernel import MH, Cost, Proposal, State
+from .kernel import MH, Alias, Cost, Proposal, State
 from .langevin import check_step_size, real
 from .trajectory import Point, check_mass, kinetic, leapfrog, metric
 
@@ -50,7 +51,9 @@ class Leapfrog(Proposal):
         return State(end.x, u, end.gradient), ratio, Cost(self.steps, self.steps)
 
 
-def HMC(step_size: float, steps: int = 10, mass: Tensor | None = None) -> MH:
+@final
+@dataclass(frozen=True, eq=False)
+class HMC(Alias):
     """Hamiltonian Monte Carlo on states of any shape: `MH(Leapfrog(step_size, steps, mass))`, one gradient a leapfrog step.
 
     H(x, p) = -U(x) + p^T mass^-1 p / 2. `mass` is None (the identity), a tensor of the event's shape (a diagonal), or a
@@ -65,4 +68,15 @@ def HMC(step_size: float, steps: int = 10, mass: Tensor | None = None) -> MH:
         >>> chain.samples.shape
         torch.Size([20, 8, 3])
     """
-    return MH(Leapfrog(step_size, steps, mass))
+
+    step_size: float
+    steps: int = 10
+    mass: Tensor | None = None
+
+    def __post_init__(self):
+        proposal = Leapfrog(self.step_size, self.steps, self.mass)
+        object.__setattr__(self, "steps", proposal.steps)
+
+    @cached_property
+    def kernel(self) -> MH:
+        return MH(Leapfrog(self.step_size, self.steps, self.mass))

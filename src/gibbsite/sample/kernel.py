@@ -116,6 +116,21 @@ class Unadjusted(Kernel):
         return new, always(new.u, cost)
 
 
+class Alias(Kernel, ABC):
+    """A kernel that is made of others, under a name and with fields of its own: `dataclasses.replace` adapts it."""
+
+    @property
+    @abstractmethod
+    def kernel(self) -> Kernel:
+        """The kernel that it is."""
+
+    def init(self, model: Model, x: Tensor) -> Any:
+        return self.kernel.init(model, x)
+
+    def step(self, model: Model, state: Any, generator: Source) -> tuple[Any, Info]:
+        return self.kernel.step(model, state, generator)
+
+
 def started(kernel: Kernel, model: Model, x: Tensor) -> tuple[Any, Cost]:
     """The state that `kernel.init` makes, and what making it cost."""
     with counting() as count:

@@ -2,6 +2,7 @@
 
 import numbers
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import torch
@@ -13,7 +14,7 @@ from ..local import score
 from ..model import Model, check_model, evaluate
 from ..random import Source
 from ..space import Real
-from .kernel import MH, Cost, Proposal, State, Unadjusted
+from .kernel import MH, Alias, Cost, Proposal, State, Unadjusted
 
 
 def check_step_size(step_size: float) -> None:
@@ -58,12 +59,14 @@ class Drift(Proposal):
         # momentum form: x' - x = eps p, p = xi + eps/2 grad U(x); the way back takes xi' = -p - eps/2 grad U(x')
         momentum = torch.add(noise, state.local, alpha=self.step_size / 2)
         x = torch.add(state.x, momentum, alpha=self.step_size)
-        u, gradient = score(model, x)
+        u, gradient = score(model, x, start=False)
         back = torch.add(momentum, gradient, alpha=self.step_size / 2)
         return State(x, u, gradient), 0.5 * (squared_norm(noise) - squared_norm(back)), Cost(1, 1)
 
 
-def Langevin(step_size: float) -> Unadjusted:
+@final
+@dataclass(frozen=True, eq=False)
+class Langevin(Alias):
     """Unadjusted Langevin dynamics, `Unadjusted(Drift(step_size))`: x' = x + eps^2/2 grad U(x) + eps xi.
 
     Its stationary law is off by a term of order eps^2: on N(0, 1) its variance is 1 / (1 - eps^2/4). Where that matters,
@@ -78,10 +81,20 @@ def Langevin(step_size: float) -> Unadjusted:
         >>> state.x.shape
         torch.Size([4, 2])
     """
-    return Unadjusted(Drift(step_size))
+
+    step_size: float
+
+    def __post_init__(self):
+        check_step_size(self.step_size)
+
+    @cached_property
+    def kernel(self) -> Unadjusted:
+        return Unadjusted(Drift(self.step_size))
 
 
-def MALA(step_size: float) -> MH:
+@final
+@dataclass(frozen=True, eq=False)
+class MALA(Alias):
     """The Metropolis-adjusted Langevin algorithm, `MH(Drift(step_size))`: HMC with one leapfrog step.
 
     References: Besag (1994); Roberts and Rosenthal (1998), Optimal scaling of discrete approximations to Langevin
@@ -93,7 +106,15 @@ def MALA(step_size: float) -> MH:
         >>> gb.run(gb.sample.MALA(0.9), model, torch.zeros(8, 2), steps=10, seed=0).samples.shape
         torch.Size([10, 8, 2])
     """
-    return MH(Drift(step_size))
+
+    step_size: float
+
+    def __post_init__(self):
+        check_step_size(self.step_size)
+
+    @cached_property
+    def kernel(self) -> MH:
+        return MH(Drift(self.step_size))
 
 
 @final

@@ -8,7 +8,7 @@ import torch
 
 from .._fast import potential
 from ..distributions.factorised import Bernoulli
-from ..model import Composite, Model, evaluate
+from ..model import Model, evaluate, leaves
 from ..models.couplings import Couplings
 from ..models.graph import compressed_rows
 from ..models.ising import Ising
@@ -46,7 +46,7 @@ _structures: WeakKeyDictionary[Couplings, _Structure] = WeakKeyDictionary()
 
 def ising_of(model: Model) -> Ising | None:
     """The Ising model in `model`: itself, or the only one in a sum whose other terms are independent bits."""
-    found = [term for _, term in _leaves(model) if not isinstance(term, Uniform | Bernoulli)]
+    found = [term for _, term in leaves(model) if not isinstance(term, Uniform | Bernoulli)]
     return found[0] if len(found) == 1 and isinstance(found[0], Ising) else None
 
 
@@ -57,7 +57,7 @@ def rows(model: Model) -> Rows:
     _, offsets, neighbours, number, plans = _structure(ising.pairs)
     field, weights = np.zeros(ising.pairs.sites, np.float32), np.zeros(len(number), np.float32)
     with torch.no_grad():
-        for scale, term in _leaves(model):
+        for scale, term in leaves(model):
             if isinstance(term, Ising):
                 weights = np.float32(scale) * term.pairs.structure_weights().numpy()[number]
                 field = field + np.float32(scale) * term.field.numpy()
@@ -73,12 +73,6 @@ def potentials(model: Model, graph: Rows, x: np.ndarray) -> np.ndarray:
     if isinstance(model, Ising):
         return potential.ising(x, *graph.rows)
     return evaluate(model, torch.from_numpy(x.view(np.int8))).numpy()
-
-
-def _leaves(model: Model, scale: float = 1.0) -> list[tuple[float, Model]]:
-    if isinstance(model, Composite):
-        return [leaf for weight, term in model.terms() for leaf in _leaves(term, scale * weight)]
-    return [(scale, model)]
 
 
 def _structure(pairs: Couplings) -> _Structure:

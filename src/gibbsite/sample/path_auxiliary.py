@@ -52,7 +52,7 @@ class PathAuxiliary(Proposal):
             path.append((site, x.gather(1, site[:, None])[:, 0]))
             x, change = _move(x, change, site, value)
         proposed = x.to(state.x.dtype).view_as(state.x)
-        new = State(proposed, *site_logits(model, proposed, "taylor"))
+        new = State(proposed, *site_logits(model, proposed, "taylor", start=False))
         return new, self._backward(x, new.local, path, free) - forward, Cost(1, 1)
 
     def _backward(self, x: Tensor, change: Tensor, path: list[tuple[Tensor, Tensor]], free: Tensor) -> Tensor:

@@ -171,4 +171,4 @@ def _estimate(model: Model, x: Tensor, generator: Source) -> tuple[Tensor, Tenso
     if isinstance(model, StochasticScore):
         u, gradient = model.stochastic_score(x, generator)
         return check_potential(u, x, u.shape, start=False), gradient, Cost(model.fraction, model.fraction)
-    return *score(model, x), Cost(1, 1)
+    return *score(model, x, start=False), Cost(1, 1)
