@@ -1,5 +1,7 @@
 """The compiled loops draw from the law of their kernels: one step from every state against the exact transition matrix."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -95,6 +97,22 @@ def test_three_steps_at_once_have_the_law_of_three(kernel):
     counts, matrix = frequencies(kernel, ring(), 3), gb.exact.transition_matrix(kernel, ring().double())
     assert fits(counts, torch.linalg.matrix_power(matrix, 3))
     assert not fits(counts, torch.linalg.matrix_power(matrix, 1))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "make"), CASES, ids=lambda v: type(v).__name__ if isinstance(v, S.Kernel) else v.__name__
+)
+def test_every_kept_state_has_the_law_of_the_kernel(kernel, make):
+    """Of three kept states with two steps before each, the second and third from the one before (false alarm 1e-6)."""
+    model = make()
+    x = model.space.uniform().sample(1, seed=0).expand(40_000, -1)
+    chain = gb.run(kernel, model, x, steps=6, thin=2, seed=1)
+    right, wrong = (gb.exact.transition_matrix(kernel, m.double()).matrix_power(2) for m in (make(), make(1.3)))
+    index = gb.exact.index(model.space, chain.samples)
+    for before, after in itertools.pairwise(index):
+        counts = torch.zeros(right.shape).index_put_((before, after), torch.ones(len(before)), accumulate=True)
+        assert fits(counts, right) and not fits(counts, wrong)
+    assert torch.allclose(chain.u, gb.exact.potentials(model)[index].float(), atol=1e-4)
 
 
 def test_what_the_table_does_not_cover_stays_with_the_kernel():
@@ -234,3 +252,31 @@ def test_a_compiled_perceptron_has_the_same_potential_and_score(activation):
     one = runner.step(model, runner.init(model, x), torch.Generator().manual_seed(1))[0]
     other = runner.kernel.step(model, runner.kernel.init(model, x), torch.Generator().manual_seed(1))[0]
     assert torch.allclose(one.x, other.x, atol=1e-5)
+
+
+def _readout(model):
+    model.readout.weight = torch.nn.Parameter(3 * model.readout.weight.detach())
+
+
+def _layer(model):
+    model.layers[1].weight = torch.nn.Parameter(2 * model.layers[1].weight.detach())
+
+
+def _activation(model):
+    model.activation = torch.relu
+
+
+@pytest.mark.parametrize("change", [_readout, _layer, _activation])
+def test_a_network_changed_after_a_run_is_seen(change):
+    model, x = gb.models.MLP(gb.Real(2), (8, 8), seed=0), torch.zeros(2, 2)
+    gb.run(S.HMC(0.1, 3), model, x, steps=2, seed=0)
+    change(model)
+    chain = gb.run(S.HMC(0.1, 3), model, x, steps=2, seed=0)
+    assert torch.allclose(chain.u, model(chain.samples), atol=1e-5)
+
+
+def test_a_network_can_be_tempered():
+    model, kernel = gb.models.MLP(gb.Real(2), (8,), seed=0), S.MALA(0.3)
+    tempering = S.Tempering(kernel, gb.distributions.Normal.standard(2), (0.0, 0.5, 1.0))
+    chain = gb.run(tempering, model, torch.zeros(4, 2), steps=3, seed=0)
+    assert torch.allclose(chain.u, model(chain.samples), atol=1e-5)

@@ -37,13 +37,41 @@ def test_the_same_seed_gives_the_same_run_and_a_generator_is_continued():
     assert torch.equal(first.samples, one.samples) and not torch.equal(second.samples, one.samples)
 
 
+NORMAL = gb.distributions.Normal.standard(2)
+
+
+def in_two_parts(kernel, model, x):
+    """The samples of 40 steps, and of 15 and then 25 from the state that they left, with one generator."""
+    g, h = (torch.Generator().manual_seed(3) for _ in range(2))
+    whole = gb.run(kernel, model, x, steps=40, seed=g)
+    first = gb.run(kernel, model, x, steps=15, seed=h)
+    second = gb.run(kernel, model, first.state, steps=25, seed=h)
+    return whole.samples, torch.cat((first.samples, second.samples))
+
+
 def test_a_run_can_be_continued_from_its_state():
     model, x = lattice()
-    g, h = (torch.Generator().manual_seed(3) for _ in range(2))
-    whole = gb.run(S.Gibbs(), model, x, steps=40, seed=g)
-    first = gb.run(S.Gibbs(), model, x, steps=15, seed=h)
-    second = gb.run(S.Gibbs(), model, first.state.x, steps=25, seed=h)
-    assert torch.equal(whole.samples, torch.cat((first.samples, second.samples)))
+    for kernel in (S.Gibbs(), S.Tempering(S.Gibbs(), model.space.uniform(), (0.2, 1.0)), S.MH(S.Informed())):
+        whole, halves = in_two_parts(kernel, model.double(), x)
+        assert torch.equal(whole, halves)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        S.SGHMC(0.2),
+        S.SGLD(S.polynomial_decay(0.5)),
+        S.HMC(0.3, 3),
+        S.NUTS(0.4),
+        S.Tempering(S.MALA(0.5), NORMAL, (0.3, 1.0)),
+    ],
+    ids=lambda kernel: type(kernel).__name__,
+)
+def test_what_a_kernel_remembers_goes_on_too(kernel):
+    """Momentum, step count and ladder: from the state the run goes on as if it had never stopped."""
+    model, x = gb.distributions.Normal.diagonal(torch.zeros(2), torch.ones(2)), torch.zeros(3, 2)
+    whole, halves = in_two_parts(kernel, model, x)
+    assert torch.equal(whole, halves)
 
 
 def test_stops_when_rhat_is_reached():

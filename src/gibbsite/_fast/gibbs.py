@@ -139,18 +139,31 @@ def sweep_parallel(x, offsets, neighbours, weights, field, order, seed, sweeps):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def random_scan(x, offsets, neighbours, weights, field, order, seed, steps):
-    """Random-scan Gibbs, in place: at each of ``steps`` every chain redraws its own uniform site of ``order``.
+    """As `random_scan_draws`, with the last state kept only."""
+    kept, kept_u = np.empty((1, *x.shape), np.uint8), np.empty((1, x.shape[0]))
+    random_scan_draws(x, np.zeros(x.shape[0]), offsets, neighbours, weights, field, order, seed, steps, kept, kept_u)
 
-    Transition: ``mean over i in order of P(x_i' | rest)``. Arguments as in `sweep`.
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def random_scan_draws(x, u, offsets, neighbours, weights, field, order, seed, thin, kept, kept_u):
+    """Random-scan Gibbs, in place: ``thin`` times before each kept state every chain redraws its own site of ``order``.
+
+    Transition: ``mean over i in order of P(x_i' | rest)``. Arguments as in `sweep`; u (chains,) float64, U(x), is
+    moved along; kept (draws, chains, sites) uint8 and kept_u (draws, chains) float64 are filled.
     """
     state = np.empty(4, np.uint32)
     for chain in range(x.shape[0]):
         seed_lanes32(substream(seed, chain), state)
         row = x[chain]
-        for _ in range(steps):
-            site = np.int64(order[below(state, 1, 0, order.shape[0])])
-            total = field[site]
-            for edge in range(offsets[site], offsets[site + 1]):
-                weight = weights[edge]
-                total += weight if row[neighbours[edge]] != 0 else -weight
-            row[site] = np.uint8(draw_spin(total, uniform32(next32(state, 1, 0))) > _ZERO)
+        for draw in range(kept.shape[0]):
+            for _ in range(thin):
+                site = np.int64(order[below(state, 1, 0, order.shape[0])])
+                total = field[site]
+                for edge in range(offsets[site], offsets[site + 1]):
+                    weight = weights[edge]
+                    total += weight if row[neighbours[edge]] != 0 else -weight
+                value = np.uint8(draw_spin(total, uniform32(next32(state, 1, 0))) > _ZERO)
+                if value != row[site]:
+                    u[chain] += 2.0 * np.float64(total) * (1.0 if value != 0 else -1.0)
+                    row[site] = value
+            kept[draw, chain], kept_u[draw, chain] = row, u[chain]

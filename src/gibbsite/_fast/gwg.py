@@ -128,9 +128,8 @@ def _start(row, free, inverse, fields, masses, sums, shift):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _chain(row, potential, offsets, neighbours, weights, free, inverse, state, steps, fields, masses, sums, marks, saved):
-    """``steps`` proposals of one chain by incremental weights; returns (potential, accepted)."""
+    """``steps`` proposals of one chain by incremental weights, after `_start`; returns (potential, accepted)."""
     blocks, shift, accepted = sums.shape[0], marks[-1], 0
-    _start(row, free, inverse, fields, masses, sums, shift)
     before = _total(sums, 0, blocks)
     for _ in range(steps):
         block, rest = _pick(sums, 0, blocks, uniform53(next64(state, 1, 0)) * before)
@@ -193,13 +192,21 @@ def _chain_wide(row, potential, offsets, neighbours, weights, free, inverse, sta
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def steps(x, u, offsets, neighbours, weights, field, free, temperature, seed, steps):
-    """``steps`` Gibbs-With-Gradients transitions a chain, in place; returns how many each chain accepted.
+    """As `draws`, with the last state kept only."""
+    kept, kept_u = np.empty((1, *x.shape), np.uint8), np.empty((1, x.shape[0]))
+    return draws(x, u, offsets, neighbours, weights, field, free, temperature, seed, steps, kept, kept_u)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def draws(x, u, offsets, neighbours, weights, field, free, temperature, seed, thin, kept, kept_u):
+    """``thin`` Gibbs-With-Gradients transitions a chain before each kept state, in place; how many each chain accepted.
 
     ``i ~ q(i | x) = exp(d_i / T) / Z(x)``, accepted with ``min(1, exp(d_i (1 - 2 / T)) Z(x) / Z(x'))``.
 
     Args: x (chains, sites) uint8; u (chains,) float64, U(x), moved along; offsets (sites + 1,) int; neighbours,
     weights (2 edges,) int32, float32, at most one edge a pair; field (sites,) float32; free (sites,) uint8, 0 where a
-    site is clamped; temperature T float, 2 being locally balanced; seed uint64; steps int.
+    site is clamped; temperature T float, 2 being locally balanced; seed uint64; thin int; kept (draws, chains, sites)
+    uint8 and kept_u (draws, chains) float64 are filled.
     Returns: (chains,) int64.
     """
     sites, shift, degree = x.shape[1], 3, 0
@@ -218,12 +225,19 @@ def steps(x, u, offsets, neighbours, weights, field, free, temperature, seed, st
         seed_lanes64(substream(seed, chain), state)
         row = x[chain]
         bound = _fields(row, offsets, neighbours, weights, field, fields)
-        if bound * inverse < _WIDE:
-            u[chain], accepted[chain] = _chain(
-                row, u[chain], offsets, neighbours, weights, free, inverse, state, steps, fields, masses, sums, marks, saved
-            )
-        else:
-            u[chain], accepted[chain] = _chain_wide(
-                row, u[chain], offsets, neighbours, weights, free, inverse, state, steps, fields, masses
-            )
+        wide = bound * inverse >= _WIDE
+        if not wide:
+            _start(row, free, inverse, fields, masses, sums, shift)
+        for draw in range(kept.shape[0]):
+            if wide:
+                u[chain], taken = _chain_wide(
+                    row, u[chain], offsets, neighbours, weights, free, inverse, state, thin, fields, masses
+                )
+            else:
+                u[chain], taken = _chain(
+                    row, u[chain], offsets, neighbours, weights, free, inverse, state, thin, fields, masses, sums, marks,
+                    saved,
+                )  # fmt: skip
+            accepted[chain] += taken
+            kept[draw, chain], kept_u[draw, chain] = row, u[chain]
     return accepted

@@ -156,13 +156,19 @@ def _streams(seed, chains):
 
 
 def rbm_steps(x, u, weights, visible_bias, hidden_bias, free, temperature, seed, steps):
-    """``steps`` Gibbs-With-Gradients transitions a chain on an RBM, in place; returns how many each accepted.
+    """As `rbm_draws`, with the last state kept only."""
+    kept, kept_u = np.empty((1, *x.shape), np.uint8), np.empty((1, len(x)))
+    return rbm_draws(x, u, weights, visible_bias, hidden_bias, free, temperature, seed, steps, kept, kept_u)
+
+
+def rbm_draws(x, u, weights, visible_bias, hidden_bias, free, temperature, seed, thin, kept, kept_u):
+    """``thin`` Gibbs-With-Gradients transitions a chain before each kept state, on an RBM, in place; how many were accepted.
 
     ``i ~ q(i | x) = exp(d_i(x) / T) / Z(x)``, accepted with ``min(1, exp(U(x') - U(x)) q(i | x') / q(i | x))``.
 
     Args: x (chains, visible) uint8; u (chains,) float64, overwritten by U(x); weights (hidden, visible) float32;
     visible_bias (visible,), hidden_bias (hidden,) float32; free (visible,) uint8, 0 where a unit is clamped;
-    temperature T float; seed uint64; steps int.
+    temperature T float; seed uint64; thin int; kept (draws, chains, visible) uint8 and kept_u (draws, chains) are filled.
     Returns: (chains,) int64.
     """
     chains, visible = x.shape
@@ -178,11 +184,13 @@ def rbm_steps(x, u, weights, visible_bias, hidden_bias, free, temperature, seed,
     _begin(x, visible_bias, hidden_bias, transposed, linear, inputs, active, u)
     multiply(active, weights, out=gradient)
     _weigh(x, visible_bias, gradient, free, inverse, masses, totals)
-    for _ in range(steps):
+    for step in range(1, thin * len(kept) + 1):
         _propose(x, visible_bias, transposed, states, masses, totals, linear, inputs, moved, active, sites, fresh)
         multiply(active, weights, out=gradient)
         _decide(
             x, u, visible_bias, gradient, free, inverse, states, (masses, totals), linear, inputs, moved, sites,
             fresh, accepted,
         )  # fmt: skip
+        if step % thin == 0:
+            kept[step // thin - 1], kept_u[step // thin - 1] = x, u
     return accepted

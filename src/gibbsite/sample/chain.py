@@ -25,7 +25,8 @@ class Chain:
     """The result of `gibbsite.run`: `samples` (draws, chains, *event), `u` (draws, chains), and what it took.
 
     `cost` is what each chain spent after warm-up, in evaluations of U and of its gradient. `state` is where the chains
-    stand: pass `chain.state.x` to another run to go on. `interrupted` says that the run was stopped early.
+    stand: pass it to another run to go on, or `chain.state.x` where kernel or model are others. `interrupted` says that the
+    run was stopped early.
     """
 
     samples: Shaped[Tensor, "draws chains *event"]

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import rich.progress
 import torch
@@ -18,10 +18,14 @@ from ..random import Seed, Source
 from ..space import Space, whole
 from .chain import Statistic
 from .combine import Repeat
-from .compiled import compiled
-from .kernel import Cost, Kernel
+from .compiled import Compiled, compiled
+from .kernel import Cost, Info, Kernel, State
+from .tempering import Replicas
 
 Progress = bool | Callable[[int], None] | None  # a function is told the steps just made
+Keep = Callable[[int, Tensor, Tensor], bool]  # (number of the first, states (k, chains, *event), U (k, chains)) -> go on?
+_BURST = 100  # steps between two looks at the clock and the keyboard
+_HELD = 1 << 26  # numbers of states held at once on their way to whoever keeps them
 
 
 class Driver:
@@ -31,7 +35,7 @@ class Driver:
         self,
         kernel: Kernel,
         model: Callable[[Tensor], Tensor],
-        x: Tensor,
+        x: Tensor | State | Replicas,
         *,
         steps: int,
         warmup: int,
@@ -39,9 +43,12 @@ class Driver:
         seed: Seed,
         space: Space | None,
     ):
-        self.model, self.generator, x = _checked(kernel, model, x, steps, warmup, thin, seed, space)
+        start = x.x if isinstance(x, State | Replicas) else x
+        self.model, self.generator, start = _checked(kernel, model, start, steps, warmup, thin, seed, space)
         self.kernel, self.warmup, self.thin, self.draws = kernel, warmup, thin, steps // thin
-        self.state = kernel.init(self.model, x)
+        # a state goes on as it was left, with the momentum, step count or ladder in it; one that holds only x is made anew
+        whole_state = isinstance(x, Replicas) or (isinstance(x, State) and x.local is not None)
+        self.state: Any = x if whole_state else kernel.init(self.model, start)
         self._runners: dict[int, Kernel] = {}
         self._reset()
 
@@ -49,19 +56,21 @@ class Driver:
         self.cost, self.steps, self._acceptance = Cost(), 0, torch.zeros_like(self.state.u)
         self.interrupted, self._began, self.seconds = False, time.perf_counter(), 0.0
 
-    def collect(self, keep: Callable[[int], bool], progress: Progress = None) -> int:
-        """Warms up, then calls `keep(draw)` after every `thin` steps until it says False; how many draws were kept."""
+    def collect(self, keep: Keep, progress: Progress = None) -> int:
+        """Warms up, then hands the state after every `thin` steps to `keep` until it says False; how many were kept."""
         done = 0
         try:
             with torch.no_grad(), _bar(progress, self.warmup + self.draws * self.thin) as tell:
                 self._advance(self.warmup, tell)
                 self._reset()
                 while done < self.draws:
-                    self._advance(self.thin, tell)
-                    done += 1
-                    if not keep(done - 1):
+                    x, u = self._draw(self.draws - done, tell)
+                    done += len(x)
+                    if not keep(done - len(x), x, u):
                         break
         except KeyboardInterrupt:
+            if not done:
+                self._reset()  # what warm-up cost is not what the draws cost
             self.interrupted = True
         self.seconds = time.perf_counter() - self._began
         return done
@@ -69,19 +78,45 @@ class Driver:
     def _advance(self, steps: int, tell: Callable[[int], None]) -> None:
         """`steps` steps, in bursts of at most 100 so that the bar moves and Ctrl-C is heard."""
         while steps > 0:
-            burst = min(steps, 100)
-            if burst not in self._runners:
-                repeated = Repeat(self.kernel, burst) if burst > 1 else self.kernel
-                self._runners[burst] = compiled(repeated, self.model, self.state.x)
-            self.state, info = self._runners[burst].step(self.model, self.state, self.generator)
-            self._acceptance = self._acceptance + burst * info.acceptance
-            self.cost, self.steps = self.cost.plus(info.cost), self.steps + burst
+            burst = min(steps, _BURST)
+            self.state, info = self._runner(burst).step(self.model, self.state, self.generator)
+            self._count(burst, info)
             tell(burst)
             steps -= burst
 
+    def _draw(self, most: int, tell: Callable[[int], None]) -> tuple[Tensor, Tensor]:
+        """The next states to keep: one, or as many as a compiled loop makes in a burst."""
+        runner = self._runner(self.thin) if self.thin <= _BURST else None
+        if not isinstance(runner, Compiled):
+            self._advance(self.thin, tell)
+            return self.state.x[None], self.state.u[None]
+        count = max(1, min(most, _BURST // self.thin, _HELD // self.state.x.numel()))
+        x, u, info = runner.draws(self.model, self.state, cast(torch.Generator, self.generator), count)
+        self.state = State(x[-1], u[-1])
+        self._count(count * self.thin, info)
+        tell(count * self.thin)
+        return x, u
+
+    def _runner(self, steps: int) -> Kernel:
+        if steps not in self._runners:
+            repeated = Repeat(self.kernel, steps) if steps > 1 else self.kernel
+            self._runners[steps] = compiled(repeated, self.model, self.state.x)
+        return self._runners[steps]
+
+    def _count(self, steps: int, info: Info) -> None:
+        self._acceptance = self._acceptance + steps * info.acceptance
+        self.cost, self.steps = self.cost.plus(info.cost), self.steps + steps
+
     def ends(self) -> tuple[Tensor, Cost, int, float, Any, bool]:
         """Acceptance, cost, steps, seconds, state, interrupted: the last fields of every result."""
-        return self._acceptance / max(1, self.steps), self.cost, self.steps, self.seconds, self.state, self.interrupted
+        return (
+            self._acceptance / (self.steps or torch.nan),
+            self.cost,
+            self.steps,
+            self.seconds,
+            self.state,
+            self.interrupted,
+        )
 
 
 def measured(statistic: Statistic, x: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """A multilayer perceptron on real states whose score is taken by a compiled loop instead of by differentiation."""
 
-from typing import Any, cast, final
+from typing import Any, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,7 +27,7 @@ class CompiledMLP(Model, ClosedScore):
 
     def __init__(self, source: MLP):
         super().__init__()
-        self.space = source.space
+        self.space, self.made = source.space, ()
         matrices = [_array(layer.weight) for layer in source.layers]
         biases = [_array(layer.bias) for layer in source.layers]
         self._work = mlp.Workspace(matrices, biases, _array(source.readout.weight)[0], _KINDS[source.activation])
@@ -51,10 +51,12 @@ def covers(model: MLP) -> bool:
 
 
 def compiled(model: MLP) -> CompiledMLP:
-    """The compiled twin of a model, made once unless its weights have moved to other memory."""
-    twin, first = _made.get(model), cast(Tensor, model.layers[0].weight)
-    if twin is None or twin._work.matrices[0].ctypes.data != first.data_ptr():
+    """The compiled twin of a model, made once unless a weight has moved to other memory or the activation is another."""
+    made = (model.activation, *(parameter.data_ptr() for parameter in model.parameters()))
+    twin = _made.get(model)
+    if twin is None or twin.made != made:
         twin = _made[model] = CompiledMLP(model)
+        twin.made = made
     return twin
 
 

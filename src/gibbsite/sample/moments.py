@@ -12,7 +12,8 @@ from ..random import Seed
 from ..space import Space
 from .chain import Statistic
 from .driver import Driver, Progress, measured
-from .kernel import Cost, Kernel
+from .kernel import Cost, Kernel, State
+from .tempering import Replicas
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Moments:
 def moments(
     kernel: Kernel,
     model: Callable[[Tensor], Tensor],
-    x: Shaped[Tensor, "chains *event"],
+    x: Shaped[Tensor, "chains *event"] | State | Replicas,
     *,
     steps: int,
     warmup: int = 0,
@@ -59,17 +60,20 @@ def moments(
         raise ValueError("x: expected at least 2 chains, whose spread gives the standard error")
     mean = square = torch.zeros((), dtype=torch.float64, device=driver.state.x.device)
 
-    def keep(draw: int) -> bool:
+    def keep(first: int, states: Tensor, u: Tensor) -> bool:
         nonlocal mean, square
-        value = (driver.state.x if statistic is None else measured(statistic, driver.state.x)).double()
-        change = value - mean
-        mean = mean + change / (draw + 1)
-        square = square + change * (value - mean)
+        for draw, x in enumerate(states, first + 1):
+            value = (x if statistic is None else measured(statistic, x)).double()
+            change = value - mean
+            mean = mean + change / draw
+            square = square + change * (value - mean)
         return True
 
+    if driver.draws < 2:
+        raise ValueError(f"steps: expected at least 2 kept steps, got {driver.draws}")
     count = driver.collect(keep, progress)
-    if count < 2:
-        raise ValueError(f"steps: expected at least 2 kept steps, got {count}")
+    if not count:
+        raise KeyboardInterrupt  # in warm-up: there is nothing to keep
     between, within = mean.var(0), (square / (count - 1)).mean(0)
     total = within * (count - 1) / count + between
     ratio = torch.where(within > 0, (total / within).sqrt(), torch.where(between > 0, torch.inf, 1.0))

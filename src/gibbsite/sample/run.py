@@ -11,7 +11,8 @@ from ..random import Seed
 from ..space import Space
 from .chain import Chain, Statistic
 from .driver import Driver, Progress, trimmed
-from .kernel import Kernel
+from .kernel import Kernel, State
+from .tempering import Replicas
 
 _MONITORED = 32  # sites whose R-hat is watched when no statistic is given
 
@@ -19,7 +20,7 @@ _MONITORED = 32  # sites whose R-hat is watched when no statistic is given
 def run(
     kernel: Kernel,
     model: Callable[[Tensor], Tensor],
-    x: Shaped[Tensor, "chains *event"],
+    x: Shaped[Tensor, "chains *event"] | State | Replicas,
     *,
     steps: int,
     warmup: int = 0,
@@ -32,7 +33,9 @@ def run(
 ) -> Chain:
     """Runs every chain for `warmup` steps that are thrown away, then `steps` steps of which every `thin`-th state is kept.
 
-    `steps` is rounded down to a multiple of `thin`. A different `thin` is a different stream of draws in compiled loops.
+    x is where the chains start, or the `state` of an earlier result: with the same kernel and model the run then goes on as
+    if it had never stopped, with what the kernel remembers. `steps` is rounded down to a multiple of `thin`; another `thin`
+    is another stream of draws in compiled loops.
 
     `until_rhat` (1.01, say) stops as soon as the largest R-hat of U and of `monitor(x)` (of the first sites, if none is
     given) is below it; `steps` is then the most. Ctrl-C returns what was drawn so far, with `interrupted` set. A progress
@@ -48,14 +51,14 @@ def run(
         (torch.Size([50, 4, 16]), False)
     """
     driver = Driver(kernel, model, x, steps=steps, warmup=warmup, thin=thin, seed=seed, space=space)
-    x, u, draws = driver.state.x, driver.state.u, steps // thin
-    samples, potentials = x.new_empty(draws, *x.shape), u.new_empty(draws, *u.shape)
+    start, u0, draws = driver.state.x, driver.state.u, driver.draws
+    samples, potentials = start.new_empty(draws, *start.shape), u0.new_empty(draws, *u0.shape)
     check = max(50, draws // 50)
 
-    def keep(draw: int) -> bool:
-        samples[draw], potentials[draw] = driver.state.x, driver.state.u
-        done = draw + 1
-        if until_rhat is None or done % check:
+    def keep(first: int, states: Tensor, u: Tensor) -> bool:
+        done = first + len(states)
+        samples[first:done], potentials[first:done] = states, u
+        if until_rhat is None or done // check == first // check:
             return True
         return _largest_rhat(samples[:done], potentials[:done], monitor) >= until_rhat
 

@@ -11,7 +11,8 @@ from ..random import Seed
 from ..space import Space
 from .chain import Statistic
 from .driver import Driver, Progress, measured, trimmed
-from .kernel import Cost, Kernel
+from .kernel import Cost, Kernel, State
+from .tempering import Replicas
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Trace:
 def trace(
     kernel: Kernel,
     model: Callable[[Tensor], Tensor],
-    x: Shaped[Tensor, "chains *event"],
+    x: Shaped[Tensor, "chains *event"] | State | Replicas,
     *,
     statistic: Statistic,
     steps: int,
@@ -55,8 +56,10 @@ def trace(
     first, u, draws = measured(statistic, driver.state.x), driver.state.u, steps // thin
     values, potentials = first.new_empty(draws, *first.shape), u.new_empty(draws, *u.shape)
 
-    def keep(draw: int) -> bool:
-        values[draw], potentials[draw] = measured(statistic, driver.state.x), driver.state.u
+    def keep(start: int, states: Tensor, u: Tensor) -> bool:
+        potentials[start : start + len(u)] = u
+        for draw, x in enumerate(states, start):
+            values[draw] = measured(statistic, x)
         return True
 
     done = driver.collect(keep, progress)
