@@ -27,7 +27,8 @@ class CompiledMLP(Model, ClosedScore):
 
     def __init__(self, source: MLP):
         super().__init__()
-        self.space, self.made = source.space, ()
+        self.space = source.space
+        self.made: tuple[object, ...] = ()
         matrices = [_array(layer.weight) for layer in source.layers]
         biases = [_array(layer.bias) for layer in source.layers]
         self._work = mlp.Workspace(matrices, biases, _array(source.readout.weight)[0], _KINDS[source.activation])
