@@ -5,6 +5,7 @@ Kernels make every discrete decision through this file. That is what lets `gibbs
 code that samples.
 """
 
+import hashlib
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -86,6 +87,17 @@ def accept(log_probability: Float[Tensor, "*batch"], source: Source) -> Bool[Ten
         p = log_probability.exp()
         return source.categorical(torch.stack((1 - p, p), -1).log()).bool()
     return uniform(log_probability.shape, source).log() < log_probability
+
+
+def permutation(count: int, source: Source) -> Int[Tensor, " count"]:
+    """0, ..., count - 1 in a uniformly random order."""
+    g = _of(source)
+    return torch.randperm(count, generator=g, device=g.device)
+
+
+def substream(seed: int, number: int) -> int:
+    """A seed for stream `number` of those that one seed stands for."""
+    return int.from_bytes(hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest(), "little")
 
 
 def integers(high: int, shape: Sequence[int], source: Source) -> Int[Tensor, "..."]:

@@ -60,7 +60,7 @@ class Driver:
         """Warms up, then hands the state after every `thin` steps to `keep` until it says False; how many were kept."""
         done = 0
         try:
-            with torch.no_grad(), _bar(progress, self.warmup + self.draws * self.thin) as tell:
+            with torch.no_grad(), progress_bar(progress, self.warmup + self.draws * self.thin) as tell:
                 self._advance(self.warmup, tell)
                 self._reset()
                 while done < self.draws:
@@ -162,13 +162,13 @@ def _checked(
 
 
 @contextmanager
-def _bar(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(progress: Progress, total: int, what: str = "sampling") -> Iterator[Callable[[int], None]]:
     if callable(progress):
         yield progress
     elif not (sys.stderr.isatty() if progress is None else progress):
         yield lambda steps: None
     else:
-        columns = ("sampling", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with rich.progress.Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task("sampling", total=total)
+            task = bar.add_task(what, total=total)
             yield lambda steps: bar.advance(task, steps)

@@ -1,0 +1,60 @@
+"""Files that are whole or not there, and values as JSON can hold them."""
+
+import contextlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from torch import Tensor
+
+
+@contextlib.contextmanager
+def atomic(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` when all of it is on the disk; until then, or if that fails, nothing changes."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def append_line(path: Path, value: Mapping[str, Any]) -> None:
+    """Adds a value to a file of one JSON object a line, at once."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(plain(value), allow_nan=False) + "\n")
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of such a file, without a last line that a crash cut off; a ValueError where it is something else."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def write_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
+    """Writes such a file anew."""
+    with atomic(path) as file:
+        for value in values:
+            file.write(json.dumps(plain(value), allow_nan=False).encode() + b"\n")
+
+
+def plain(value: Any) -> Any:
+    """value as JSON can hold it: tensors as lists, tuples as lists, what is not finite as null."""
+    if isinstance(value, Tensor):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,30 @@
+"""What learning minimises: one module that holds all that is learned and all that learning remembers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ..random import Source
+
+
+class Report(NamedTuple):
+    """A loss with its graph, and numbers worth writing down (scalars without a graph)."""
+
+    loss: Float[Tensor, ""]
+    metrics: Mapping[str, Float[Tensor, ""]] = {}
+
+
+class Objective(nn.Module, ABC):
+    """A loss on a mini-batch as a module, so that its parameters are what is learned.
+
+    State that must survive a restart (chains, running averages) is held in buffers, so that `state_dict` is all of it, and
+    every draw comes from the generator that is given. A loss of second order (score matching) and what it differentiates
+    stand in one objective, which is what distributed wrappers need.
+    """
+
+    @abstractmethod
+    def forward(self, data: Any, *, seed: Source) -> Report:
+        """The loss on a mini-batch of data."""
