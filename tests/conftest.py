@@ -1,5 +1,6 @@
-"""Options and fixtures of every test: --device, and torch's global random state held still."""
+"""Options and fixtures of every test: --device, and the global random states (torch, numpy) held still."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,11 +14,23 @@ def device(request):
     return torch.device(request.config.getoption("--device"))
 
 
+def global_random_states() -> dict[str, object]:
+    """The global generators that numerical code could draw from; not Python's own, of which tyro's cache takes numbers."""
+    name, keys, *rest = np.random.get_state()  # noqa: NPY002
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return {
+        "torch": bytes(torch.get_rng_state()),
+        "torch.cuda": [bytes(state) for state in cuda],
+        "numpy": (name, keys.tobytes(), *rest),
+    }
+
+
 @pytest.fixture(autouse=True)
 def global_random_state_stays():
-    before = torch.get_rng_state()
+    before = global_random_states()
     yield
-    assert torch.equal(before, torch.get_rng_state()), "torch's global random state moved during the test"
+    moved = [name for name, state in global_random_states().items() if state != before[name]]
+    assert not moved, f"global random states moved during the test: {moved}"
 
 
 @pytest.fixture

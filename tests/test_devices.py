@@ -119,7 +119,7 @@ def test_tempering_moments_and_distances(device):
     model = MODELS["ising"]().to(device)
     x = model.space.uniform().sample(8, seed=0).to(device)
     tempering = S.tuned_ladder(S.Tempering(S.Gibbs(), model.space.uniform()), model, x, rounds=1, steps=10, seed=0)
-    chain = gb.run(tempering, model, x, steps=6, seed=1)
+    chain = gb.run(tempering.kernel, model, tempering.x, steps=6, seed=1)
     check(chain, device)
     assert gb.moments(S.Gibbs(), model, x, steps=6, seed=1).mean.device.type == device.type
     assert gb.diagnose.mmd(chain.samples[0], chain.samples[-1]).device.type == device.type

@@ -109,19 +109,30 @@ def test_plain_callables_are_refused_with_the_way_out():
         return -x.square().sum(-1)
 
     x, normal = torch.zeros(4, 2), gb.distributions.Normal.standard(2)
-    adapt = S.adapt
-    for use in (
-        lambda: S.MALA(0.1).init(plain, x),
-        lambda: S.HMC(0.1).init(plain, x),
-        lambda: S.MH(S.Independent(normal)).init(plain, x),
-        lambda: adapt.step_size(S.MALA, plain, x, target=0.5, steps=2, seed=0),
-        lambda: adapt.best(S.MALA, [0.1], plain, x, steps=2, seed=0),
-        lambda: adapt.diagonal_mass(lambda e, m: S.HMC(e, 2, m), plain, x, steps=2, seed=0),
-        lambda: gb.Geometric(normal, plain),
-        lambda: gb.Geometric(plain, normal),
-        lambda: gb.Tempered(plain, 0.5),
-    ):
+    for kernel in (S.MALA(0.1), S.HMC(0.1), S.MH(S.Independent(normal))):
         with pytest.raises(TypeError, match="wrap a callable"):
-            use()
-    with pytest.raises(TypeError, match=r"path: expected a gibbsite.Path such as gb.Geometric"):
-        next(S.anneal(plain, S.MALA(0.1), [0.0, 1.0], x, seed=0))
+            kernel.init(plain, x)
+
+
+def test_any_callable_with_a_space_is_a_model_everywhere():
+    A, ising = S.adapt, gb.models.Ising.lattice((2, 3), coupling=0.3)
+    space, real = gb.Binary(6), gb.Real(2)
+
+    def plain(x):
+        return -x.square().sum(-1)
+
+    def bits(x):
+        return space.embed(x).sum(-1)
+
+    points, spins = torch.zeros(4, 2), torch.zeros(4, 6, dtype=torch.int8)
+    one = A.step_size(S.MALA, plain, points, target=0.5, steps=3, seed=0, space=real)
+    two = A.step_size(S.MALA, gb.Potential(plain, real), points, target=0.5, steps=3, seed=0)
+    assert one.kernel.proposal.step_size == two.kernel.proposal.step_size and torch.equal(one.x, two.x)
+    assert A.best(S.MALA, [0.1], plain, points, steps=2, seed=0, space=real).x.shape == (4, 2)
+    for adapt in (A.diagonal_mass, A.dense_mass):
+        assert adapt(lambda e, m: S.HMC(e, 2, m), plain, points, steps=5, seed=0, space=real).x.shape == (4, 2)
+    tuned = S.tuned_ladder(S.Tempering(S.Gibbs(), space.uniform()), bits, spins, rounds=1, steps=4, seed=0, space=space)
+    assert tuned.kernel.betas[-1] == 1 and tuned.x.shape == spins.shape
+    assert gb.Tempered(bits, 0.5, space=space)(spins + 1).tolist() == [3.0] * 4
+    for path in (gb.Geometric(bits, ising), gb.Geometric(ising, bits)):
+        assert torch.allclose(path.at(0.5)(spins), (bits(spins) + ising(spins)) / 2)

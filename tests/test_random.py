@@ -1,10 +1,14 @@
 """The draws: laws, edges, and generators that belong to the caller."""
 
+import random as stdlib_random
+
 import numpy as np
 import pytest
 import torch
 
 from gibbsite import random
+
+from .conftest import global_random_states
 
 
 def test_categorical_has_its_law_and_never_draws_the_impossible():
@@ -53,3 +57,13 @@ def test_a_seed_may_be_numpys_integer_and_must_fit():
     for seed in (2**64, -(2**63) - 1):
         with pytest.raises(ValueError, match="seed: expected an int from"):
             random.generator(seed)
+
+
+@pytest.mark.parametrize("draw", [lambda: np.random.rand(), lambda: stdlib_random.random()], ids=["numpy", "Python"])  # noqa: NPY002
+def test_the_watch_over_global_generators_sees_a_draw(draw):
+    before, python, arrays = global_random_states(), stdlib_random.getstate(), np.random.get_state()  # noqa: NPY002
+    draw()
+    seen = global_random_states()
+    stdlib_random.setstate(python)
+    np.random.set_state(arrays)  # noqa: NPY002
+    assert seen != before == global_random_states()

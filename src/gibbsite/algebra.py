@@ -8,14 +8,25 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from .model import Composite, Distribution, Model, as_model, check_model
-from .space import Real
+from .check import function, instance, number
+from .model import Composite, Distribution, Model, as_model
+from .space import Real, Space
+
+Function = Callable[[Tensor], Tensor]
 
 
-def _same_space(models: Sequence[Model]) -> None:
-    for model in models:
-        if check_model(model).space != models[0].space:
-            raise ValueError(f"models: expected one space, got {models[0].space} and {model.space}")
+def _on_one_space(models: Sequence[Function]) -> list[Model]:
+    """The models, the plain callables among them on the space of the first that has one."""
+    space = next((model.space for model in models if isinstance(model, Model)), None)
+    if space is None:
+        raise TypeError(
+            "models: expected at least one gibbsite.Model, to know the space; wrap one: gb.Potential(function, space)"
+        )
+    experts = [model if isinstance(model, Model) else as_model(model, space) for model in models]
+    for model in experts:
+        if model.space != space:
+            raise ValueError(f"models: expected one space, got {space} and {model.space}")
+    return experts
 
 
 @final
@@ -30,10 +41,9 @@ class Tilt(Model, Composite):
         True
     """
 
-    def __init__(self, base: Distribution, potential: Callable[[Tensor], Tensor]):
+    def __init__(self, base: Distribution, potential: Function):
         super().__init__()
-        if not isinstance(base, Distribution):
-            raise TypeError(f"base: expected a gibbsite.Distribution (log Z = 0), got {type(base).__name__}")
+        instance(base, Distribution, "base", hint="; its log Z must be 0")
         self.base, self.potential, self.space = base, as_model(potential, base.space), base.space
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
@@ -50,18 +60,14 @@ class Product(Model, Composite):
     References: Hinton (2002), Training products of experts by minimizing contrastive divergence.
     """
 
-    def __init__(self, *models: Callable[[Tensor], Tensor], weights: Sequence[float] | None = None):
+    def __init__(self, *models: Function, weights: Sequence[float] | None = None):
         super().__init__()
-        spaces = [m.space for m in models if isinstance(m, Model)]
-        if not spaces:
-            raise TypeError("models: expected at least one gibbsite.Model, to know the space")
-        experts = [m if isinstance(m, Model) else as_model(m, spaces[0]) for m in models]
-        _same_space(experts)
-        self.models = nn.ModuleList(experts)
-        self.weights = [1.0] * len(models) if weights is None else [float(a) for a in weights]
+        experts = _on_one_space(models)
+        self.models, self.space = nn.ModuleList(experts), experts[0].space
+        given = [1.0] * len(models) if weights is None else weights
+        self.weights = [number(a, f"weights[{place}]") for place, a in enumerate(given)]
         if len(self.weights) != len(models) or not any(self.weights):
             raise ValueError(f"weights: expected {len(models)}, one a model and not all 0, got {self.weights}")
-        self.space = spaces[0]
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
         # a weight of 0 drops its model, so that an end of a path is that end even where the other end is -inf
@@ -76,11 +82,12 @@ class Product(Model, Composite):
 
 @final
 class Tempered(Model, Composite):
-    """U(x) = beta V(x): a model at inverse temperature beta."""
+    """U(x) = beta V(x): a model at inverse temperature beta; a bare callable needs its `space`."""
 
-    def __init__(self, model: Model, beta: float):
+    def __init__(self, model: Function, beta: float, *, space: Space | None = None):
         super().__init__()
-        self.model, self.beta, self.space = check_model(model), float(beta), model.space
+        self.model, self.beta = as_model(model, space), number(beta, "beta")
+        self.space = self.model.space
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
         return self.beta * self.model(x)
@@ -99,16 +106,16 @@ class Path(ABC):
 
 @final
 class Geometric(Path):
-    """U_beta = (1 - beta) U_start + beta U_end, between any two models of one space.
+    """U_beta = (1 - beta) U_start + beta U_end, 0 <= beta <= 1; a bare callable takes the space of the other model.
 
     References: Neal (2001), Annealed importance sampling.
     """
 
-    def __init__(self, start: Model, end: Model):
-        _same_space([start, end])
-        self.start, self.end = start, end
+    def __init__(self, start: Function, end: Function):
+        self.start, self.end = _on_one_space([start, end])
 
     def at(self, beta: float) -> Product:
+        beta = number(beta, "beta", least=0, most=1)
         return Product(self.start, self.end, weights=[1 - beta, beta])
 
 
@@ -122,10 +129,12 @@ class Pullback(Model):
     References: Xiao et al. (2021), VAEBM; Nijkamp et al. (2022), MCMC should mix.
     """
 
-    def __init__(self, noise: Distribution, transform: Callable[[Tensor], Tensor], potential: Callable[[Tensor], Tensor]):
+    def __init__(self, noise: Distribution, transform: Callable[[Tensor], Tensor], potential: Function):
         super().__init__()
-        if not isinstance(check_model(noise).space, Real):
+        if not isinstance(instance(noise, Distribution, "noise").space, Real):
             raise TypeError(f"noise: expected a distribution on Real, got one on {noise.space}")
+        function(transform, "transform", "lambda e: decoder(e)")
+        function(potential, "potential", "lambda x: -x.abs().sum(-1)")
         self.noise, self.transform, self.potential, self.space = noise, transform, potential, noise.space
 
     def push(self, e: Tensor) -> Tensor:

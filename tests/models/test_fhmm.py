@@ -160,11 +160,11 @@ Y, W = torch.zeros(4), torch.zeros(2)
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: gb.models.FHMM(Y[None], W), "observations: expected a vector"),
-        (lambda: gb.models.FHMM(Y + float("nan"), W), "observations: expected a vector of finite"),
-        (lambda: gb.models.FHMM(Y, W.long()), "weight: expected a vector"),
-        (lambda: gb.models.FHMM(Y, W[:0]), "weight: expected a vector"),
-        (lambda: gb.models.FHMM(Y, W, W), "bias: expected one number"),
+        (lambda: gb.models.FHMM(Y[None], W), r"observations: expected finite floats of shape \(times,\), got"),
+        (lambda: gb.models.FHMM(Y + float("nan"), W), "observations: expected finite .* with nan at"),
+        (lambda: gb.models.FHMM(Y, W.long()), "weight: expected finite floats"),
+        (lambda: gb.models.FHMM(Y, W[:0]), "weight: expected at least one each"),
+        (lambda: gb.models.FHMM(Y, W, W), r"bias: expected finite floats of shape \(\)"),
         (lambda: gb.models.FHMM(Y, W, variance=0.0), "variance: expected a positive"),
         (lambda: gb.models.FHMM(Y, W, start=0.0), "start: expected a probability"),
         (lambda: gb.models.FHMM(Y, W, stay=1.0), "stay: expected a probability"),

@@ -119,6 +119,28 @@ def test_erdos_renyi_has_the_degree_and_scale_asked_for():
     assert abs(other.pairs.weights.std() - 0.5) > 4.9 * 0.5 / math.sqrt(2 * 660)
 
 
+def test_the_papers_erdos_renyi_graph_is_at_scale_one():
+    """GWG's appendix F.2: U = s^T J s over a symmetric J with entries from N(0, 1/4), so that each edge counts twice.
+
+    About 400 edges; the sd of their sample sd is .5 / sqrt(2 n), 4.9 of them a false alarm of 1e-6.
+    """
+    model = gb.models.Ising.erdos_renyi(200, degree=4, scale=1.0, seed=0)
+    x = model.space.uniform().sample(20, seed=1)
+    J, s = model.couplings.detach() / 2, 2.0 * x - 1
+    assert torch.allclose(model(x), (s @ J * s).sum(-1), atol=1e-3)
+    entries = J[tuple(model.edges.T)]
+    bound = 4.9 * 0.5 / math.sqrt(2 * len(entries))
+    assert abs(entries.std() - 0.5) < bound
+    mutant = gb.models.Ising.erdos_renyi(200, degree=4, scale=0.5, seed=0).couplings.detach() / 2
+    assert abs(mutant[tuple(model.edges.T)].std() - 0.5) > bound
+
+
+def test_theta_lattices_may_be_open():
+    one = gb.models.Ising.from_theta(3, theta=0.1, periodic=False)
+    two = gb.models.Ising.lattice(3, coupling=0.2, periodic=False)
+    assert len(one.edges) == 12 and torch.equal(one.couplings, two.couplings)
+
+
 CLAMP = torch.tensor([True, False, False, True])
 
 

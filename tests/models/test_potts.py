@@ -184,9 +184,9 @@ def test_fields_refused(fields):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (torch.zeros(2, 2, 2), "weights: expected shape"),
-        (torch.zeros(1, 3, 3), "weights: expected floats of shape \\(2, states"),
-        (torch.zeros(2, 3, 3, dtype=torch.long), "weights: expected floats"),
+        (torch.zeros(2, 2, 2), r"weights: expected finite floats of shape \(pairs, 3, 3\)"),
+        (torch.zeros(1, 3, 3), "weights: expected finite floats of shape \\(2, states"),
+        (torch.zeros(2, 3, 3, dtype=torch.long), "weights: expected finite floats"),
         (torch.full((2, 3, 3), float("nan")), "weights: expected finite"),
     ],
 )

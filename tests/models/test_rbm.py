@@ -119,7 +119,11 @@ def test_random_machine_has_the_variance_asked_for():
 
 @pytest.mark.parametrize(
     ("shapes", "message"),
-    [(((3, 2), (3,), (2,)), "expected shapes"), (((3,), (3,), (3,)), "expected shapes"), (((3, 2), (2, 1), (3,)), "shapes")],
+    [
+        (((3, 2), (3,), (2,)), r"visible_bias: expected finite floats of shape \(2,\), got float32 \(3,\)"),
+        (((3, 2), (2,), (2,)), r"hidden_bias: expected finite floats of shape \(3,\), got float32 \(2,\)"),
+        (((3,), (3,), (3,)), r"weight: expected finite floats of shape \(hidden, visible\)"),
+    ],
 )
 def test_weights_of_wrong_shapes_refused(shapes, message):
     with pytest.raises(ValueError, match=message):

@@ -86,5 +86,5 @@ def test_kernels_and_weights_may_be_any_sequence():
         assert info.cost.gradients > 0
     assert S.Cycle(pair).kernels == tuple(pair) and isinstance(hash(S.Cycle(pair)), int)
     for weights in (np.array([0.0, 0.0]), [torch.nan, 1.0], [torch.inf, 1.0]):
-        with pytest.raises(ValueError, match="non-negative numbers"):
+        with pytest.raises(ValueError, match=r"not all 0|a non-negative number"):
             S.Mixture(pair, weights)

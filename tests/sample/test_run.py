@@ -1,5 +1,7 @@
 """gb.run and gb.moments: shapes, warm-up, thinning, stopping, interruption, repeatability, errors."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -177,3 +179,12 @@ def test_a_statistic_that_mixes_the_chains_is_refused():
     for statistic in (lambda x: x.double().mean(), lambda x: 1.0):
         with pytest.raises(ValueError, match=r"statistic: expected one value a chain, shape \(4, ...\)"):
             gb.moments(S.Gibbs(), model, x, steps=4, seed=0, statistic=statistic)
+
+
+def test_arviz_does_not_take_many_chains_for_a_mistake():
+    model, x = lattice()
+    many = gb.run(S.Gibbs(), model, x.repeat(8, 1), steps=20, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert many.to_arviz().posterior["x"].shape == (32, 20, 16) and len(many.summary()) == 17
+        assert bool(gb.diagnose.ess(many.u) > 0) and bool(gb.diagnose.rhat(many.u) > 0)

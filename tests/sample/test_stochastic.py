@@ -153,3 +153,11 @@ def test_errors(make):
 def test_needs_real_states():
     with pytest.raises(TypeError, match="Real"):
         SGLD(0.1).init(gb.models.Ising.lattice(2, coupling=0.1, periodic=False), torch.zeros(1, 4, dtype=torch.int8))
+
+
+@pytest.mark.parametrize("make", [SGLD, SGHMC])
+def test_a_schedule_may_return_one_number(make):
+    model, x, ends = target(), torch.ones(3, 1, dtype=torch.float64), []
+    for kernel in (make(lambda t: 0.1), make(0.1)):
+        ends.append(kernel.step(model, kernel.init(model, x), torch.Generator().manual_seed(0))[0].x)
+    assert torch.equal(*ends)

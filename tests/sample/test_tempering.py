@@ -11,7 +11,7 @@ S = gb.sample
 def test_the_ladder_rises_to_one_and_its_swap_rates_are_near_the_target():
     model = gb.models.Ising.lattice(6, coupling=0.6)
     x = model.space.uniform().sample(32, seed=0)
-    tempering = S.tuned_ladder(S.Tempering(S.GibbsSweep(), model.space.uniform()), model, x, target=0.6, seed=1)
+    tempering, x = S.tuned_ladder(S.Tempering(S.GibbsSweep(), model.space.uniform()), model, x, target=0.6, seed=1)
     assert tempering.betas[0] == 0 and tempering.betas[-1] == 1 and sorted(tempering.betas) == list(tempering.betas)
     runner, rates, generator = S.compiled(tempering, model, x), [], torch.Generator().manual_seed(2)
     state = runner.init(model, x)

@@ -5,7 +5,7 @@ import torch
 
 import gibbsite as gb
 from gibbsite.distributions import Normal
-from gibbsite.sample import trajectory
+from gibbsite.sample import HMC, NUTS, trajectory
 
 
 @pytest.mark.parametrize("mass", [None, torch.tensor([1.0, 4.0, 0.5]), torch.eye(3) + 0.2])
@@ -50,3 +50,15 @@ def test_slope_of_a_closed_score_is_that_of_differentiation():
 def test_slope_of_a_constant_is_zero():
     u, gradient = trajectory.slope(lambda x: torch.zeros(len(x)), torch.ones(3, 2))
     assert torch.equal(u, torch.zeros(3)) and torch.equal(gradient, torch.zeros(3, 2))
+
+
+@pytest.mark.parametrize("mass", [[1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]]], ids=["diagonal", "dense"])
+@pytest.mark.parametrize("make", [HMC, NUTS])
+def test_a_mass_takes_the_type_of_x(make, mass):
+    """A float64 mass on float32 chains moves them as its float32 copy does, and leaves them float32."""
+    wide = torch.tensor(mass, dtype=torch.float64)
+    model, x, ends = Normal.standard(2), torch.zeros(4, 2), []
+    for kernel in (make(0.1, mass=wide), make(0.1, mass=wide.float())):
+        ends.append(kernel.step(model, kernel.init(model, x), torch.Generator().manual_seed(0))[0].x)
+    one, two = ends
+    assert one.dtype == torch.float32 and torch.allclose(one, two, atol=1e-6)

@@ -14,6 +14,13 @@ def load_arviz() -> Any:
     return arviz
 
 
+def inference_data(**groups: dict[str, np.ndarray]) -> Any:
+    """ArviZ's InferenceData of arrays (chains, draws, ...), without its guess that more chains than draws are a mistake."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="More chains", category=UserWarning)
+        return load_arviz().from_dict(**groups)
+
+
 def each(name: str, values: np.ndarray) -> list[float]:
     """ArviZ's `name` of every column of values (draws, chains, columns); NaN where a column never moves."""
     function = getattr(load_arviz(), name)

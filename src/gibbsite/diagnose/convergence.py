@@ -6,6 +6,7 @@ from torch import Tensor
 
 from .. import random
 from ..random import Seed
+from ..space import whole
 from ._arviz import each
 
 
@@ -34,6 +35,7 @@ def mcse(values: Float[Tensor, "draws chains *dims"]) -> Float[Tensor, "*dims"]:
 
 
 def _by_arviz(name: str, values: Tensor) -> Tensor:
+    values = torch.as_tensor(values)
     if values.ndim < 2:
         raise ValueError(f"values: expected (draws, chains, ...), got shape {tuple(values.shape)}")
     flat = values.detach().double().reshape(*values.shape[:2], -1).cpu().numpy()
@@ -43,7 +45,7 @@ def _by_arviz(name: str, values: Tensor) -> Tensor:
 def autocorrelation(values: Float[Tensor, "draws chains *dims"], lags: int) -> Float[Tensor, "lags1 *dims"]:
     """The autocorrelation at lags 0, ..., `lags`, pooled over chains, by FFT."""
     draws = len(values)
-    if not 0 <= lags < draws:
+    if whole(lags, "lags", 0) >= draws:
         raise ValueError(f"lags: expected 0 to {draws - 1}, got {lags}")
     centred = values.double() - values.double().mean((0, 1), keepdim=True)
     spectrum = torch.fft.rfft(centred, 2 * draws, dim=0)
@@ -55,5 +57,5 @@ def hamming_to_random(
     x: Shaped[Tensor, "draws chains *event"], states: int = 2, *, seed: Seed
 ) -> Int[Tensor, "draws chains"]:
     """The number of sites at which x differs from one random state: the test statistic of the GWG paper."""
-    other = random.integers(states, x.shape[2:], random.generator(seed, x.device))
+    other = random.integers(whole(states, "states", 2), x.shape[2:], random.generator(seed, x.device))
     return (x != other).flatten(2).sum(-1)

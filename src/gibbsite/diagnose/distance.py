@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from ..check import number
 from ..exact.enumerate import index, probabilities
 from ..model import as_model
 from ..space import Discrete, Space
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
 
 def hamming_similarity(x: Shaped[Tensor, "n *event"], y: Shaped[Tensor, "m *event"]) -> Float[Tensor, "n m"]:
     """exp(-average Hamming distance), the kernel of the GWG paper (appendix E)."""
+    if x.shape[1:] != y.shape[1:]:
+        raise ValueError(f"x, y: expected states of one shape, got {tuple(x.shape)} and {tuple(y.shape)}")
     return torch.exp(-(x[:, None] != y[None]).reshape(len(x), len(y), -1).double().mean(-1))
 
 
 def squared_exponential(bandwidth: float) -> "Similarity":
     """exp(-|x - y|^2 / (2 bandwidth^2)), for real states."""
+    bandwidth = number(bandwidth, "bandwidth", above=0)
 
     def similarity(x: Tensor, y: Tensor) -> Tensor:
         flat_x, flat_y = x.reshape(len(x), -1).double(), y.reshape(len(y), -1).double()

@@ -7,9 +7,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from .. import random
+from ..check import floats, number
 from ..model import ClosedForm, Distribution, Factorised, Multilinear
 from ..random import Seed
-from ..space import Binary, Categorical
+from ..space import Binary, Categorical, whole
 
 
 @final
@@ -25,15 +26,15 @@ class Bernoulli(Distribution, Factorised, ClosedForm, Multilinear):
 
     def __init__(self, logits: Float[Tensor, "*event"]):
         super().__init__()
-        if not logits.is_floating_point() or not logits.isfinite().all():
-            raise ValueError(f"logits: expected finite floats, got {logits.dtype} {tuple(logits.shape)}")
+        logits = floats(logits, "logits")
         self.logits = nn.Parameter(logits.clone())
         self.space = Binary(tuple(logits.shape))
 
     @classmethod
     def fit(cls, x: Tensor, *, pseudocount: float = 1.0) -> "Bernoulli":
         """The frequencies of data x, (n, *event) bits, with `pseudocount` zeros and ones added so that all are possible."""
-        x = Binary(tuple(x.shape[1:])).check(x)
+        x = torch.as_tensor(x)
+        x, pseudocount = Binary(tuple(x.shape[1:])).check(x), number(pseudocount, "pseudocount", least=0)
         p = (x.double().sum(0) + pseudocount) / (len(x) + 2 * pseudocount)
         return cls(torch.logit(p).to(torch.get_default_dtype()))
 
@@ -42,7 +43,7 @@ class Bernoulli(Distribution, Factorised, ClosedForm, Multilinear):
         return (z * self.logits + nn.functional.logsigmoid(-self.logits)).flatten(z.ndim - self.logits.ndim).sum(-1)
 
     def sample(self, n: int, *, seed: Seed) -> Tensor:
-        source = random.generator(seed, self.logits.device)
+        n, source = whole(n, "n", 0), random.generator(seed, self.logits.device)
         return random.bernoulli(self.logits.detach().expand(n, *self.logits.shape), source).to(torch.int8)
 
     def site_logits(self, x: Tensor, sites: Tensor | None = None) -> Tensor:
@@ -59,16 +60,16 @@ class Independent(Distribution, Factorised, ClosedForm, Multilinear):
 
     def __init__(self, logits: Float[Tensor, "*event states"]):
         super().__init__()
-        if not logits.is_floating_point() or not logits.isfinite().all():
-            raise ValueError(f"logits: expected finite floats, got {logits.dtype} {tuple(logits.shape)}")
+        logits = floats(logits, "logits")
         self.logits = nn.Parameter(logits.clone())
         self.space = Categorical(tuple(logits.shape[:-1]), logits.shape[-1])
 
     @classmethod
     def fit(cls, x: Tensor, *, states: int, pseudocount: float = 1.0) -> "Independent":
         """The frequencies of data x, (n, *event) integers below `states`, with `pseudocount` of each state added."""
+        x = torch.as_tensor(x)
         space = Categorical(tuple(x.shape[1:]), states)
-        count = space.embed(space.check(x), torch.float64).sum(0) + pseudocount
+        count = space.embed(space.check(x), torch.float64).sum(0) + number(pseudocount, "pseudocount", least=0)
         return cls((count / count.sum(-1, keepdim=True)).log().to(torch.get_default_dtype()))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -76,7 +77,7 @@ class Independent(Distribution, Factorised, ClosedForm, Multilinear):
         return (z * self.logits.log_softmax(-1)).flatten(z.ndim - self.logits.ndim).sum(-1)
 
     def sample(self, n: int, *, seed: Seed) -> Tensor:
-        source = random.generator(seed, self.logits.device)
+        n, source = whole(n, "n", 0), random.generator(seed, self.logits.device)
         return random.categorical(self.logits.detach().expand(n, *self.logits.shape), source)
 
     def site_logits(self, x: Tensor, sites: Tensor | None = None) -> Tensor:

@@ -9,9 +9,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from .. import random
+from ..check import floats, instance
 from ..model import Distribution
 from ..random import Seed
-from ..space import Real
+from ..space import Real, whole
 from .normal import Moments
 
 
@@ -46,9 +47,9 @@ class Mixture(Distribution, Moments):
     def __init__(self, weights: Tensor | Sequence[float], components: Sequence[Distribution]):
         super().__init__()
         if not components:
-            raise ValueError("components: expected at least one distribution")
-        for component in components:
-            if component.space != components[0].space:
+            raise ValueError("components: expected at least one distribution, got none")
+        for place, component in enumerate(components):
+            if instance(component, Distribution, f"components[{place}]").space != components[0].space:
                 raise ValueError(f"components: expected one space, got {components[0].space} and {component.space}")
         self.components, self.space = nn.ModuleList(components), components[0].space
         self.register_buffer("log_weights", _log_weights(weights, len(components)))
@@ -80,7 +81,7 @@ class Mixture(Distribution, Moments):
         return (logs + self.log_weights.to(logs.dtype)).logsumexp(-1)
 
     def sample(self, n: int, *, seed: Seed) -> Tensor:
-        source = random.generator(seed, self.log_weights.device)
+        n, source = whole(n, "n", 0), random.generator(seed, self.log_weights.device)
         which = random.categorical(self.log_weights.expand(n, -1), source)
         counts = which.bincount(minlength=len(self.components)).tolist()
         parts = [c for c in self.components if isinstance(c, Distribution)]
@@ -105,9 +106,9 @@ class NormalMixture(Distribution, Moments):
 
     def __init__(self, weights: Tensor | Sequence[float], means: Float[Tensor, "k n"], scale: Tensor | float):
         super().__init__()
-        if means.ndim != 2 or not means.is_floating_point() or not bool(means.isfinite().all()):
-            raise ValueError(f"means: expected finite floats of shape (k, n), got {means.dtype} {tuple(means.shape)}")
-        scales = torch.as_tensor(scale, dtype=means.dtype, device=means.device).expand(len(means)).clone()
+        means = floats(means, "means", ("k", "n"))
+        scales = floats(scale, "scale").to(means)
+        scales = floats(scales, "scale", means.shape[:1] if scales.ndim else ()).expand(len(means)).clone()
         if not bool((scales > 0).all()):
             raise ValueError("scale: expected positive standard deviations")
         self.space = Real(means.shape[1])
@@ -135,7 +136,7 @@ class NormalMixture(Distribution, Moments):
         return (peak - 0.5 * distance / self.scales.square()).logsumexp(-1)
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n dimension"]:
-        source = random.generator(seed, self.means.device)
+        n, source = whole(n, "n", 0), random.generator(seed, self.means.device)
         which = random.categorical(self.log_weights.expand(n, -1), source)
         noise = random.normal((n, self.means.shape[1]), source, self.means.dtype)
         return self.means[which] + self.scales[which, None] * noise

@@ -10,9 +10,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from .. import random
+from ..check import floats
 from ..model import ClosedScore, Distribution
 from ..random import Seed
-from ..space import Real
+from ..space import Real, whole
 
 
 class Moments(ABC):
@@ -125,7 +126,9 @@ class Normal(Distribution, Moments, ClosedScore):
     log_peak: Tensor
 
     def __init__(self, mean: Float[Tensor, " n"], covariance: Float[Tensor, "n n"]):
-        n = mean.numel()
+        mean, covariance = floats(mean, "mean"), floats(covariance, "covariance")
+        dtype = torch.promote_types(mean.dtype, covariance.dtype)
+        mean, covariance, n = mean.to(dtype), covariance.to(dtype), mean.numel()
         if mean.ndim != 1 or tuple(covariance.shape) != (n, n):
             raise ValueError(
                 f"mean, covariance: expected shapes (n,) and (n, n), got {tuple(mean.shape)} and {tuple(covariance.shape)}; "
@@ -140,8 +143,6 @@ class Normal(Distribution, Moments, ClosedScore):
 
     def _build(self, mean: Tensor, scale: _Scale) -> None:
         super().__init__()
-        if not mean.is_floating_point() or not mean.isfinite().all():
-            raise ValueError(f"mean: expected finite floats, got {mean.dtype} {tuple(mean.shape)}")
         self.space = Real(tuple(mean.shape))
         self.scale = scale
         self.register_buffer("location", mean.detach().clone())
@@ -150,7 +151,9 @@ class Normal(Distribution, Moments, ClosedScore):
     @classmethod
     def diagonal(cls, mean: Float[Tensor, "*event"], scale: Float[Tensor, "*event"] | float) -> "Normal":
         """Independent entries with these means and standard deviations, on states of the shape of `mean`."""
-        spread = torch.as_tensor(scale, dtype=mean.dtype, device=mean.device).expand(mean.shape).clone()
+        mean = floats(mean, "mean")
+        spread = floats(scale, "scale").to(mean)
+        spread = floats(spread, "scale", mean.shape if spread.ndim else ()).expand(mean.shape).clone()
         if not bool((spread > 0).all()):
             raise ValueError("scale: expected positive standard deviations")
         normal = cls.__new__(cls)
@@ -160,7 +163,7 @@ class Normal(Distribution, Moments, ClosedScore):
     @classmethod
     def standard(cls, shape: int | Sequence[int], *, dtype: torch.dtype | None = None) -> "Normal":
         """Mean 0, standard deviation 1, independent entries."""
-        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        sizes = Real(tuple(shape) if isinstance(shape, Sequence) else shape).shape
         return cls.diagonal(torch.zeros(sizes, dtype=dtype), 1.0)
 
     @property
@@ -187,5 +190,5 @@ class Normal(Distribution, Moments, ClosedScore):
         return torch.linalg.vecdot(a, b) if dims else a * b
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n *event"]:
-        source = random.generator(seed, self.location.device)
+        n, source = whole(n, "n", 0), random.generator(seed, self.location.device)
         return self.location + self.scale.stretch(random.normal((n, *self.space.shape), source, self.location.dtype))

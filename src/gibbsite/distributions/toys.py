@@ -9,9 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import random
+from ..check import number
 from ..model import Distribution
 from ..random import Seed
-from ..space import Real
+from ..space import Real, whole
 from .mixture import NormalMixture
 from .normal import Moments
 
@@ -27,7 +28,7 @@ def twenty_five_gaussians(*, spacing: float = 1.0, scale: float = 0.084) -> Norm
         >>> round(q(q.sample(100_000, seed=0)).mean().item(), 1)
         -1.1
     """
-    line = spacing * torch.arange(-2.0, 3.0)
+    line = number(spacing, "spacing") * torch.arange(-2.0, 3.0)
     return NormalMixture(torch.ones(25), torch.cartesian_prod(line, line), scale)
 
 
@@ -39,6 +40,7 @@ def two_moons(*, scale: float = 0.1, points: int = 64) -> NormalMixture:
         >>> two_moons().sample(3, seed=0).shape
         torch.Size([3, 2])
     """
+    points = whole(points, "points")
     angle = math.pi * (torch.arange(points) + 0.5) / points
     upper = torch.stack((angle.cos() - 0.5, angle.sin() - 0.25), -1)
     return NormalMixture(torch.ones(2 * points), torch.cat((upper, -upper)), scale)
@@ -63,10 +65,10 @@ class Rings(Distribution, Moments):
 
     def __init__(self, radii: Sequence[float] = (1.0, 2.0, 3.0), *, width: float = 0.15):
         super().__init__()
-        if not radii or min(radii) < 0 or not width > 0:
-            raise ValueError(f"radii, width: expected non-negative radii and a positive width, got {radii}, {width}")
-        self.width, self.space = float(width), Real(2)
-        r = torch.tensor([float(value) for value in radii])
+        self.width, self.space = number(width, "width", above=0), Real(2)
+        r = torch.tensor([number(radius, f"radii[{place}]", least=0) for place, radius in enumerate(radii)])
+        if not len(r):
+            raise ValueError("radii: expected at least one, got none")
         self.register_buffer("radii", r)
         self.register_buffer("log_weights", torch.full_like(r, -math.log(len(r))))
         self.register_buffer("log_constants", (2 * math.pi * self._powers(r.double())[1]).log().to(r.dtype))
@@ -94,7 +96,7 @@ class Rings(Distribution, Moments):
         return (self.log_weights - self.log_constants - 0.5 * away.square()).logsumexp(-1)
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n 2"]:
-        source = random.generator(seed, self.radii.device)
+        n, source = whole(n, "n", 0), random.generator(seed, self.radii.device)
         ring = self.radii.double()[random.categorical(self.log_weights.expand(n, -1), source)]
         low, high = torch.zeros_like(ring), ring + 12 * self.width
         wanted = random.uniform((n,), source) * self._below(high, ring)
@@ -123,9 +125,8 @@ class Pinwheel(Distribution):
 
     def __init__(self, arms: int = 5, *, radial: float = 0.3, tangential: float = 0.05, bend: float = 1.5):
         super().__init__()
-        if arms < 1 or not radial > 0 or not tangential > 0:
-            raise ValueError(f"arms, radial, tangential: expected positive numbers, got {arms}, {radial}, {tangential}")
-        self.radial, self.tangential, self.bend, self.space = radial, tangential, bend, Real(2)
+        arms, self.bend, self.space = whole(arms, "arms"), number(bend, "bend"), Real(2)
+        self.radial, self.tangential = number(radial, "radial", above=0), number(tangential, "tangential", above=0)
         self.register_buffer("angles", 2 * math.pi * torch.arange(arms) / arms)
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
@@ -137,7 +138,7 @@ class Pinwheel(Distribution):
         return logs.logsumexp(-1) - math.log(2 * math.pi * self.radial * self.tangential * len(self.angles))
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n 2"]:
-        source = random.generator(seed, self.angles.device)
+        n, source = whole(n, "n", 0), random.generator(seed, self.angles.device)
         arm = self.angles[random.integers(len(self.angles), (n,), source)]
         noise = random.normal((n, 2), source, self.angles.dtype)
         along, across = 1 + self.radial * noise[:, 0], self.tangential * noise[:, 1]
@@ -156,10 +157,8 @@ class Banana(Distribution, Moments):
 
     def __init__(self, *, scale: float = 1.0, bend: float = 0.5, dtype: torch.dtype | None = None):
         super().__init__()
-        if not scale > 0:
-            raise ValueError(f"scale: expected a positive number, got {scale}")
-        self.scale, self.bend, self.space = float(scale), float(bend), Real(2)
-        variances = [scale**2, 1 + 2 * bend**2 * scale**4]
+        self.scale, self.bend, self.space = number(scale, "scale", above=0), number(bend, "bend"), Real(2)
+        variances = [self.scale**2, 1 + 2 * self.bend**2 * self.scale**4]
         self.register_buffer("moments", torch.tensor(variances, dtype=dtype or torch.get_default_dtype()))
 
     @property
@@ -176,7 +175,7 @@ class Banana(Distribution, Moments):
         return -0.5 * ((first / self.scale) ** 2 + height**2) - math.log(2 * math.pi * self.scale)
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n 2"]:
-        source = random.generator(seed, self.moments.device)
+        n, source = whole(n, "n", 0), random.generator(seed, self.moments.device)
         noise = random.normal((n, 2), source, self.moments.dtype)
         first = self.scale * noise[:, 0]
         return torch.stack((first, noise[:, 1] + self.bend * (first**2 - self.scale**2)), -1)
@@ -193,9 +192,8 @@ class Funnel(Distribution, Moments):
 
     def __init__(self, dimension: int = 10, *, scale: float = 3.0, dtype: torch.dtype | None = None):
         super().__init__()
-        if dimension < 2 or not scale > 0:
-            raise ValueError(f"dimension, scale: expected at least 2 and a positive number, got {dimension}, {scale}")
-        self.scale, self.space = float(scale), Real(dimension)
+        dimension, self.scale = whole(dimension, "dimension", 2), number(scale, "scale", above=0)
+        self.space = Real(dimension)
         variances = torch.full((dimension,), math.exp(scale**2 / 2), dtype=dtype or torch.get_default_dtype())
         variances[0] = scale**2
         self.register_buffer("moments", variances)
@@ -215,7 +213,7 @@ class Funnel(Distribution, Moments):
         return -0.5 * quadratic - math.log(self.scale) - 0.5 * x.shape[-1] * math.log(2 * math.pi)
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n dimension"]:
-        source = random.generator(seed, self.moments.device)
+        n, source = whole(n, "n", 0), random.generator(seed, self.moments.device)
         noise = random.normal((n, len(self.moments)), source, self.moments.dtype)
         neck = self.scale * noise[:, :1]
         return torch.cat((neck, torch.exp(neck / 2) * noise[:, 1:]), -1)

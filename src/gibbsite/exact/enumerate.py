@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..check import instance
 from ..model import as_model, device_of, evaluate
 from ..space import Discrete, Space, Tokens
 
@@ -36,6 +37,7 @@ def states(space: Space) -> Int[Tensor, "states *event"]:
 
 def index(space: Discrete, x: Int[Tensor, "..."]) -> Int[Tensor, "*batch"]:
     """The place of each state in `states(space)`."""
+    instance(space, Discrete, "space")
     place = space.states ** torch.arange(space.sites - 1, -1, -1, device=x.device)
     return (x.reshape(*space.batch(x), -1).long() * place).sum(-1)
 

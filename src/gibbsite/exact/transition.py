@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..model import Model, as_model, device_of
 from ..random import Script
-from ..space import Discrete, Space
+from ..space import Discrete, Space, whole
 from .enumerate import index, potentials, states
 
 
@@ -86,6 +86,7 @@ def outcomes(step: Callable[[Tensor, Script], Any], chains: int) -> list[tuple[A
 
     `step(rows, script)` runs the step for the chains `rows` (indices, repeated as needed) with `script` as generator.
     """
+    chains = whole(chains, "chains")
     open_runs = [_Run(torch.arange(chains), torch.zeros(chains, dtype=torch.float64), ())]
     done = []
     while open_runs:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..space import whole
 from .graph import check_edges, neighbour_table
 
 
@@ -103,7 +104,7 @@ class SparseCouplings(Couplings):
 
     def __init__(self, sites: int, edges: Int[Tensor, "edges 2"], weights: Tensor):
         super().__init__()
-        self.sites = sites
+        self.sites = sites = whole(sites, "sites")
         pairs = check_edges(edges, sites).to(weights.device)
         if (
             tuple(weights.shape) not in ((), (len(pairs),))

@@ -11,9 +11,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from .. import random
+from ..check import floats, number
 from ..model import Blocked, ClosedForm, Model
 from ..random import Seed, Source
-from ..space import Binary
+from ..space import Binary, whole
 
 _LIMIT = 12  # chains whose joint states forward-backward enumerates
 
@@ -55,16 +56,13 @@ class FHMM(Model, ClosedForm, Blocked):
         stay: Tensor | float = 0.95,
     ):
         super().__init__()
-        for name, value in (("observations", observations), ("weight", weight)):
-            if value.ndim != 1 or not len(value) or not value.is_floating_point() or not value.isfinite().all():
-                raise ValueError(f"{name}: expected a vector of finite floats, got {value.dtype} {tuple(value.shape)}")
-        if not (variance > 0 and math.isfinite(variance)):
-            raise ValueError(f"variance: expected a positive number, got {variance}")
+        observations, weight = floats(observations, "observations", ("times",)), floats(weight, "weight", ("factors",))
+        if not len(observations) or not len(weight):
+            raise ValueError(f"observations, weight: expected at least one each, got {len(observations)}, {len(weight)}")
+        variance = number(variance, "variance", above=0)
         self.space = Binary((len(observations), len(weight)))
         self.weight = nn.Parameter(weight.detach().clone())
-        self.bias = nn.Parameter(torch.as_tensor(bias, dtype=weight.dtype, device=weight.device).detach().clone())
-        if self.bias.ndim:
-            raise ValueError(f"bias: expected one number, got shape {tuple(self.bias.shape)}")
+        self.bias = nn.Parameter(floats(bias, "bias", ()).detach().to(weight).clone())
         self.register_buffer("observations", observations.detach().to(weight).clone())
         self.register_buffer("variance", torch.tensor(variance, dtype=weight.dtype, device=weight.device))
         self.register_buffer("start", _probability("start", start, weight))
@@ -76,6 +74,9 @@ class FHMM(Model, ClosedForm, Blocked):
         cls, length: int, factors: int, *, variance: float = 0.5, start: float = 0.1, stay: float = 0.95, seed: Seed
     ) -> Self:
         """W, b from N(0, 1), then x and y from the model; the drawn x is kept as `truth`."""
+        length, factors = whole(length, "length"), whole(factors, "factors")
+        variance, start = number(variance, "variance", above=0), number(start, "start", above=0, below=1)
+        stay = number(stay, "stay", above=0, below=1)
         source, dtype = random.generator(seed), torch.get_default_dtype()
         weight, bias = random.normal((factors,), source, dtype), random.normal((), source, dtype)
         odds = torch.logit(torch.tensor([start, stay], dtype=dtype, device=weight.device))
@@ -194,7 +195,7 @@ class FHMM(Model, ClosedForm, Blocked):
     @torch.no_grad()
     def sample_exact(self, n: int, *, seed: Seed) -> Int[Tensor, "n L K"]:
         """n independent draws from p(x | y), by filtering forward and sampling backward."""
-        source = random.generator(seed, self.weight.device)
+        n, source = whole(n, "n", 0), random.generator(seed, self.weight.device)
         bits = self._bits()
         stay, move = self.stay.double().log(), torch.log1p(-self.stay.double())
         forward = self._filter(bits)
@@ -224,7 +225,7 @@ def _draw_chain(seen: Float[Tensor, "B L 2"], start: Tensor, stay: Tensor, sourc
 
 
 def _probability(name: str, value: Tensor | float, weight: Tensor) -> Float[Tensor, " K"]:
-    p = torch.as_tensor(value, dtype=weight.dtype, device=weight.device)
+    p = floats(value, name).to(weight)
     if tuple(p.shape) not in ((), weight.shape) or not bool(((p > 0) & (p < 1)).all()):
         raise ValueError(f"{name}: expected a probability in (0, 1), one or {len(weight)}, got {value}")
     return p.expand(len(weight)).clone()

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from .. import random
+from ..check import number
 from ..model import Ferromagnet, Model, Multilinear
 from ..random import Seed
 from ..space import Binary, whole
@@ -65,17 +66,22 @@ class Ising(Model, Coloured, Multilinear, Ferromagnet):
         """
         sides = tuple(whole(length, "side") for length in (side if isinstance(side, Sequence) else (side, side)))
         edges = lattice_edges(sides, periodic)
-        return cls.from_edges(int(torch.tensor(sides).prod()), edges, torch.tensor(float(coupling)), field)
+        return cls.from_edges(int(torch.tensor(sides).prod()), edges, torch.tensor(number(coupling, "coupling")), field)
 
     @classmethod
-    def from_theta(cls, side: int | Sequence[int], *, theta: float, field: float = 0.0) -> Self:
-        """The periodic lattice in the GWG paper's convention: coupling = 2 theta."""
-        return cls.lattice(side, coupling=2 * theta, field=field)
+    def from_theta(cls, side: int | Sequence[int], *, theta: float, field: float = 0.0, periodic: bool = True) -> Self:
+        """The lattice in the GWG paper's convention: coupling = 2 theta."""
+        return cls.lattice(side, coupling=2 * number(theta, "theta"), field=field, periodic=periodic)
 
     @classmethod
     def erdos_renyi(cls, sites: int, *, degree: float = 4.0, scale: float = 0.5, seed: Seed) -> Self:
-        """Each pair coupled with probability degree / (sites - 1), with strength from N(0, scale^2) (GWG's appendix F.2)."""
-        source = random.generator(seed)
+        """Each pair coupled with probability degree / (sites - 1), with J_ij from N(0, scale^2), each edge counted once.
+
+        The GWG paper (appendix F.2) draws the entries of its J from N(0, 1/4) and writes U = x^T J x, which counts each edge
+        twice: its graph is `erdos_renyi(200, degree=4, scale=1.0)`, whose J is twice the paper's.
+        """
+        sites, scale, source = whole(sites, "sites"), number(scale, "scale", least=0), random.generator(seed)
+        degree = number(degree, "degree", least=0, most=max(1, sites - 1))
         pairs = torch.triu_indices(sites, sites, 1).T
         kept = random.uniform((len(pairs),), source) < degree / max(1, sites - 1)
         return cls.from_edges(sites, pairs[kept], scale * random.normal((int(kept.sum()),), source))

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 from .. import random
+from ..check import function
 from ..model import Model, dtype_of
 from ..random import Seed, Source
-from ..space import Binary, Categorical, Real, Space
+from ..space import Binary, Categorical, Real, Space, whole
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -45,9 +46,8 @@ class MLP(Model):
         super().__init__()
         if not isinstance(space, Real | Binary | Categorical):
             raise TypeError(f"space: expected Real, Binary or Categorical, got {space}")
-        if any(width < 1 for width in hidden):
-            raise ValueError(f"hidden: expected positive widths, got {tuple(hidden)}")
-        source = random.generator(seed)
+        function(activation, "activation", "torch.tanh")
+        hidden, source = [whole(width, "hidden") for width in hidden], random.generator(seed)
         view = (*space.shape, space.states) if isinstance(space, Categorical) else space.shape
         widths = (math.prod(view), *hidden)
         self.space, self.activation, self._view = space, activation, len(view)
@@ -91,11 +91,9 @@ class ResidualNet(Model):
         seed: Seed = 0,
     ):
         super().__init__()
-        sizes = {"features": features, "blocks": blocks, "embedding": embedding}
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"{name}: expected a positive integer, got {size}")
-        if not 0 <= strided <= blocks:
+        features, blocks, embedding = whole(features, "features"), whole(blocks, "blocks"), whole(embedding, "embedding")
+        function(activation, "activation", "torch.tanh")
+        if whole(strided, "strided", 0) > blocks:
             raise ValueError(f"strided: expected 0 to {blocks} (the number of blocks), got {strided}")
         source = random.generator(seed)
         self.space = space

@@ -9,9 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import random
+from ..check import function, instance
 from ..model import Model
 from ..random import Source
-from ..space import Real
+from ..space import Real, whole
 
 
 class StochasticScore(ABC):
@@ -53,12 +54,13 @@ class Posterior(Model, StochasticScore):
         self, prior: Model, log_likelihood: Callable[..., Tensor], data: Tensor | Sequence[Tensor], batch_size: int
     ):
         super().__init__()
-        if not isinstance(prior.space, Real):
+        if not isinstance(instance(prior, Model, "prior").space, Real):
             raise TypeError(f"prior: expected a model on Real, got one on {prior.space}")
-        parts = (data,) if isinstance(data, Tensor) else tuple(data)
+        function(log_likelihood, "log_likelihood", "lambda theta, d: -0.5 * (d - theta).square()")
+        parts = tuple(instance(part, Tensor, "data") for part in ((data,) if isinstance(data, Tensor) else data))
         if not parts or any(len(part) != len(parts[0]) for part in parts) or not len(parts[0]):
             raise ValueError(f"data: expected tensors with the same number of rows, got {[tuple(p.shape) for p in parts]}")
-        if not 1 <= batch_size <= len(parts[0]):
+        if whole(batch_size, "batch_size") > len(parts[0]):
             raise ValueError(f"batch_size: expected 1 to {len(parts[0])}, the number of data, got {batch_size}")
         self.prior, self.log_likelihood, self.batch_size, self.space = prior, log_likelihood, batch_size, prior.space
         self._count, self._parts = len(parts[0]), len(parts)

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..check import floats, number
 from ..model import Ferromagnet, Model, Multilinear
 from ..space import Categorical, whole
 from .classes import Coloured
@@ -38,7 +39,7 @@ class Potts(Model, Coloured, Multilinear, Ferromagnet):
 
     def __init__(self, couplings: Tensor | Tables, fields: Tensor | float = 0.0):
         super().__init__()
-        self.pairs = from_tensor(couplings) if isinstance(couplings, Tensor) else couplings
+        self.pairs = couplings if isinstance(couplings, Tables) else from_tensor(couplings)
         sites, states = self.pairs.sites, self.pairs.states
         weight = next(self.pairs.parameters())
         fields = torch.as_tensor(fields, dtype=weight.dtype, device=weight.device)
@@ -59,9 +60,8 @@ class Potts(Model, Coloured, Multilinear, Ferromagnet):
         fields: Tensor | float = 0.0,
     ) -> Self:
         """Coupling tables on the pairs `edges`, each pair once; weights[e, a, b] is J_ij(a, b) of the e-th pair (i, j)."""
-        weights = torch.as_tensor(weights)
-        if tuple(weights.shape[1:]) != (states, states):
-            raise ValueError(f"weights: expected shape (pairs, {states}, {states}), got {tuple(weights.shape)}")
+        states = whole(states, "states", 2)
+        weights = floats(weights, "weights", ("pairs", states, states))
         return cls(SparseTables(sites, torch.as_tensor(edges), weights), fields)
 
     @classmethod
@@ -83,7 +83,7 @@ class Potts(Model, Coloured, Multilinear, Ferromagnet):
         """
         sides = tuple(whole(length, "side") for length in (side if isinstance(side, Sequence) else (side, side)))
         edges = lattice_edges(sides, periodic)
-        table = float(coupling) * torch.eye(states)
+        table = number(coupling, "coupling") * torch.eye(whole(states, "states", 2))
         return cls.from_edges(math.prod(sides), states, edges, table.expand(len(edges), -1, -1), field)
 
     @property

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..check import floats
+from ..space import whole
 from .graph import check_edges, neighbour_table
 
 _GATHER = 1 << 21  # up to this many pairs of sites are looked up one by one; above, the one-hot product wins
@@ -133,8 +135,10 @@ class SparseTables(Tables):
     def __init__(self, sites: int, edges: Int[Tensor, "E 2"], weights: Float[Tensor, "E q q"]):
         super().__init__()
         edges = torch.as_tensor(edges, dtype=torch.long, device=weights.device).reshape(-1, 2)
+        self.sites = sites = whole(sites, "sites")
         pairs = check_edges(edges, sites)
-        self.sites, self.states = sites, _check_weights(weights, len(pairs))
+        weights = floats(weights, "weights", (len(pairs), "states", "states"))
+        self.states = weights.shape[1]
         flipped = (edges[:, 0] > edges[:, 1])[:, None, None]
         self.weights = nn.Parameter(torch.where(flipped, weights.mT, weights).clone())
         neighbour, edge = (t.to(pairs.device) for t in neighbour_table(pairs.cpu(), sites))
@@ -201,24 +205,9 @@ class SparseTables(Tables):
         return SparseTables(self.sites, self._pairs, W - rows[..., None] - columns[:, None] + both[..., None]), fields
 
 
-def _check_weights(weights: Tensor, pairs: int) -> int:
-    shape = tuple(weights.shape)
-    if len(shape) != 3 or shape[0] != pairs or shape[1] != shape[2] or not weights.is_floating_point():
-        raise ValueError(f"weights: expected floats of shape ({pairs}, states, states), got {weights.dtype} {shape}")
-    if not weights.isfinite().all():
-        raise ValueError(f"weights: expected finite numbers, got {int((~weights.isfinite()).sum())} that are not")
-    return shape[1]
-
-
 def from_tensor(couplings: Float[Tensor, "L q L q"]) -> DenseTables:
     """The tables of a symmetric tensor with zero diagonal blocks, or an error."""
-    shape = tuple(couplings.shape)
-    if len(shape) != 4 or shape[:2] != shape[2:] or not couplings.is_floating_point():
-        raise ValueError(
-            f"couplings: expected floats of shape (sites, states, sites, states), got {couplings.dtype} {shape}"
-        )
-    if not couplings.isfinite().all():
-        raise ValueError(f"couplings: expected finite numbers, got {int((~couplings.isfinite()).sum())} that are not")
+    couplings = floats(couplings, "couplings", ("sites", "states", "sites", "states"))
     asymmetry = (couplings - couplings.permute(2, 3, 0, 1)).abs().max()
     if asymmetry > 0:
         raise ValueError(f"couplings: expected J[i, a, j, b] = J[j, b, i, a], they differ by up to {asymmetry:.3g}")

@@ -8,9 +8,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from .. import random
+from ..check import floats, number
 from ..model import Blocked, ClosedForm, Model
 from ..random import Seed, Source
-from ..space import Binary
+from ..space import Binary, whole
 
 _LIMIT = 25  # units of the smaller side that log_z sums over
 _MEMORY = 1 << 22  # numbers held at once in the tables of log_z and site_logits
@@ -40,8 +41,7 @@ class RBM(Model, ClosedForm, Blocked):
 
     def __init__(self, visible: int = 784, hidden: int = 500, *, seed: Seed = 0):
         super().__init__()
-        if hidden < 1:
-            raise ValueError(f"hidden: expected a positive integer, got {hidden}")
+        visible, hidden = whole(visible, "visible"), whole(hidden, "hidden")
         self.space = Binary(visible)
         weight = 0.01 * random.normal((hidden, visible), random.generator(seed), torch.get_default_dtype())
         self.weight = nn.Parameter(weight)
@@ -56,14 +56,9 @@ class RBM(Model, ClosedForm, Blocked):
         hidden_bias: Float[Tensor, " hidden"],
     ) -> Self:
         """The machine with these weights; they are copied."""
-        if weight.ndim != 2 or (tuple(hidden_bias.shape), tuple(visible_bias.shape)) != (weight.shape[:1], weight.shape[1:]):
-            raise ValueError(
-                "weight, visible_bias, hidden_bias: expected shapes (hidden, visible), (visible,), (hidden,), got "
-                f"{tuple(weight.shape)}, {tuple(visible_bias.shape)}, {tuple(hidden_bias.shape)}"
-            )
-        for name, value in (("weight", weight), ("visible_bias", visible_bias), ("hidden_bias", hidden_bias)):
-            if not value.is_floating_point() or not value.isfinite().all():
-                raise ValueError(f"{name}: expected finite floats, got {value.dtype} {tuple(value.shape)}")
+        weight = floats(weight, "weight", ("hidden", "visible"))
+        visible_bias = floats(visible_bias, "visible_bias", weight.shape[1:])
+        hidden_bias = floats(hidden_bias, "hidden_bias", weight.shape[:1])
         model = cls(weight.shape[1], weight.shape[0])
         model.weight = nn.Parameter(weight.detach().clone())
         model.visible_bias = nn.Parameter(visible_bias.detach().to(weight).clone())
@@ -76,8 +71,10 @@ class RBM(Model, ClosedForm, Blocked):
 
         The paper's N(0, .05 I) names a covariance, so .05 is read as the variance; pass 0.0025 to read it as a deviation.
         """
-        source = random.generator(seed)
-        weight = variance**0.5 * random.normal((hidden, visible), source, torch.get_default_dtype())
+        visible, hidden, source = whole(visible, "visible"), whole(hidden, "hidden"), random.generator(seed)
+        weight = number(variance, "variance", least=0) ** 0.5 * random.normal(
+            (hidden, visible), source, torch.get_default_dtype()
+        )
         return cls.from_weights(
             weight,
             random.normal((visible,), source, weight.dtype),

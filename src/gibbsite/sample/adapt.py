@@ -11,10 +11,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import random
-from ..model import Model, check_model
+from ..check import number
+from ..model import Model, as_model
 from ..random import Seed, Source
-from .kernel import Info, Kernel
+from ..space import Space, whole
+from .kernel import Info, Kernel, check_chains, check_kernel
+from .langevin import real
 
+Function = Callable[[Tensor], Tensor]
 K = TypeVar("K", bound=Kernel)
 V = TypeVar("V")
 
@@ -45,6 +49,7 @@ class DualAveraging:
     kappa: float = 0.75
 
     def __post_init__(self):
+        self.start, self.target = number(self.start, "start", above=0), number(self.target, "target", above=0, below=1)
         self._centre, self._t, self._error, self._average = math.log(10 * self.start), 0, 0.0, math.log(self.start)
         self.current = self.start
 
@@ -64,7 +69,15 @@ class DualAveraging:
 
 
 def step_size(
-    make: Callable[[float], K], model: Model, x: Tensor, *, target: float, steps: int, seed: Seed, start: float = 0.1
+    make: Callable[[float], K],
+    model: Function,
+    x: Tensor,
+    *,
+    target: float,
+    steps: int,
+    seed: Seed,
+    start: float = 0.1,
+    space: Space | None = None,
 ) -> Adapted[K]:
     """The kernel make(eps) whose mean acceptance over the chains is `target`, by dual averaging for `steps` steps.
 
@@ -80,15 +93,25 @@ def step_size(
         >>> tuned = adapt.step_size(MALA, model, torch.zeros(16, 4), target=0.574, steps=200, seed=0)
         >>> chain = gb.run(tuned.kernel, model, tuned.x, steps=100, seed=1)
     """
-    _check(model, target, steps, start)
-    source, tuner = random.generator(seed, x.device), DualAveraging(start, target)
-    for _ in range(steps):
+    model = as_model(model, space)
+    x, tuner = check_chains(model, x), DualAveraging(start, target)
+    source = random.generator(seed, x.device)
+    for _ in range(whole(steps, "steps")):
         x, info = _move(make(tuner.current), model, x, source)
         tuner.update(_mean(info))
     return Adapted(make(tuner.answer), x)
 
 
-def best(make: Callable[[V], K], candidates: Sequence[V], model: Model, x: Tensor, *, steps: int, seed: Seed) -> Adapted[K]:
+def best(
+    make: Callable[[V], K],
+    candidates: Sequence[V],
+    model: Function,
+    x: Tensor,
+    *,
+    steps: int,
+    seed: Seed,
+    space: Space | None = None,
+) -> Adapted[K]:
     """The kernel make(c), c a candidate, that jumps farthest: mean squared distance moved, per evaluation and gradient.
 
     Distances are between float views, so that for bits it is the number of bits changed. For integers (how many flips to
@@ -105,12 +128,13 @@ def best(make: Callable[[V], K], candidates: Sequence[V], model: Model, x: Tenso
         >>> x = model.space.uniform().sample(16, seed=0)
         >>> tuned = adapt.best(lambda n: MH(Informed(draws=n)), [1, 3, 5], model, x, steps=20, seed=1)
     """
-    check_model(model)
-    if not candidates or steps < 1:
-        raise ValueError(f"candidates, steps: expected at least one of each, got {len(candidates)}, {steps}")
-    source, kernels = random.generator(seed, x.device), [make(value) for value in candidates]
+    model = as_model(model, space)
+    x, kernels = check_chains(model, x), [make(value) for value in candidates]
+    if not kernels:
+        raise ValueError("candidates: expected at least one, got none")
+    source = random.generator(seed, x.device)
     moved, cost = [0.0] * len(kernels), [0.0] * len(kernels)
-    for _ in range(steps):
+    for _ in range(whole(steps, "steps")):
         for index, kernel in enumerate(kernels):
             new, info = _move(kernel, model, x, source)
             moved[index] += _jump(model, x, new)
@@ -122,13 +146,14 @@ def best(make: Callable[[V], K], candidates: Sequence[V], model: Model, x: Tenso
 
 def diagonal_mass(
     make: Callable[[float, Tensor], K],
-    model: Model,
+    model: Function,
     x: Tensor,
     *,
     steps: int,
     seed: Seed,
     target: float = 0.8,
     start: float = 0.1,
+    space: Space | None = None,
 ) -> Adapted[K]:
     """make(eps, mass) with mass the inverse of each entry's variance, and eps tuned to `target` under that mass.
 
@@ -146,23 +171,28 @@ def diagonal_mass(
         >>> bool(1e3 < ratio < 1e5)
         True
     """
+    model = as_model(model, space)
+    x, tuner = _real_chains(model, x), DualAveraging(start, target)
     first = torch.ones(x.shape[1:], dtype=x.dtype, device=x.device)
-    return _windowed(make, model, x, first, DiagonalWelford, steps, seed, target, start)
+    return _windowed(make, model, x, first, DiagonalWelford, whole(steps, "steps"), seed, tuner)
 
 
 def dense_mass(
     make: Callable[[float, Tensor], K],
-    model: Model,
+    model: Function,
     x: Tensor,
     *,
     steps: int,
     seed: Seed,
     target: float = 0.8,
     start: float = 0.1,
+    space: Space | None = None,
 ) -> Adapted[K]:
     """make(eps, mass) with mass the inverse of the covariance of the flattened states, otherwise as `diagonal_mass`."""
+    model = as_model(model, space)
+    x, tuner = _real_chains(model, x), DualAveraging(start, target)
     first = torch.eye(x[0].numel(), dtype=x.dtype, device=x.device)
-    return _windowed(make, model, x, first, DenseWelford, steps, seed, target, start)
+    return _windowed(make, model, x, first, DenseWelford, whole(steps, "steps"), seed, tuner)
 
 
 class Welford(ABC):
@@ -235,11 +265,9 @@ def _windowed(
     moments: Callable[[], Welford],
     steps: int,
     seed: Seed,
-    target: float,
-    start: float,
+    tuner: DualAveraging,
 ) -> Adapted[K]:
-    _check(model, target, steps, start)
-    source, tuner, seen, ends = random.generator(seed, x.device), DualAveraging(start, target), moments(), windows(steps)
+    source, seen, ends = random.generator(seed, x.device), moments(), windows(steps)
     for step in range(1, steps + 1):
         x, info = _move(make(tuner.current, mass), model, x, source)
         tuner.update(_mean(info))
@@ -247,21 +275,17 @@ def _windowed(
             seen.add(x)
         if step in ends:
             mass, seen = seen.mass(x), moments()
-            tuner = DualAveraging(tuner.answer, target) if step < steps else tuner
+            tuner = DualAveraging(tuner.answer, tuner.target) if step < steps else tuner
     return Adapted(make(tuner.answer, mass), x)
 
 
-def _check(model: Model, target: float, steps: int, start: float) -> None:
-    check_model(model)
-    if not 0 < target < 1:
-        raise ValueError(f"target: expected an acceptance between 0 and 1, got {target}")
-    if steps < 1 or not start > 0:
-        raise ValueError(f"steps, start: expected at least 1 and a positive number, got {steps}, {start}")
+def _real_chains(model: Model, x: Tensor) -> Tensor:
+    return check_chains(model, real(model, x))
 
 
 def _move(kernel: Kernel, model: Model, x: Tensor, source: Source) -> tuple[Tensor, Info]:
     """One step from x, with the state made anew: what it holds may depend on the parameter that is being tuned."""
-    state, info = kernel.step(model, kernel.init(model, x), source)
+    state, info = check_kernel(kernel, "make(...)").step(model, kernel.init(model, x), source)
     return state.x, info
 
 

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from .. import random
 from ..algebra import Path
-from ..random import Seed
-from .kernel import Kernel
+from ..check import instance, number
+from ..random import Seed, Source
+from .kernel import Kernel, Proposal, check_chains, check_kernel
 
 
 def anneal(
@@ -26,12 +27,27 @@ def anneal(
         >>> bool(state.u.mean() > 20)
         True
     """
-    if not isinstance(path, Path):
-        raise TypeError(f"path: expected a gibbsite.Path such as gb.Geometric(start, end), got {type(path).__name__}")
-    generator = random.generator(seed, x.device)
+    instance(path, Path, "path", hint="; such as gb.Geometric(start, end)")
+    make = _by_beta(kernel)
+    ladder = [number(beta, f"betas[{place}]") for place, beta in enumerate(betas)]
+    if not ladder:
+        raise ValueError("betas: expected at least one, got none")
+    x = check_chains(path.at(ladder[0]), x)
+    return _steps(path, make, ladder, x, random.generator(seed, x.device))
+
+
+def _by_beta(kernel: Kernel | Callable[[float], Kernel]) -> Callable[[float], Kernel]:
+    if isinstance(kernel, Kernel | Proposal | type) or not callable(kernel):
+        always = check_kernel(kernel)
+        return lambda beta: always
+    return lambda beta: check_kernel(kernel(beta), "kernel(beta)")
+
+
+def _steps(
+    path: Path, make: Callable[[float], Kernel], betas: list[float], x: Tensor, generator: Source
+) -> Iterator[tuple[float, Any]]:
     for beta in betas:
-        model = path.at(float(beta))
-        chosen = kernel if isinstance(kernel, Kernel) else kernel(float(beta))
-        state, _ = chosen.step(model, chosen.init(model, x), generator)
+        model, kernel = path.at(beta), make(beta)
+        state, _ = kernel.step(model, kernel.init(model, x), generator)
         x = state.x
-        yield float(beta), state
+        yield beta, state

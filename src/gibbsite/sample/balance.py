@@ -8,6 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from ..check import instance, number
+
 
 class Balance(ABC):
     """log g as a function of log t, t = p(x') / p(x)."""
@@ -15,6 +17,13 @@ class Balance(ABC):
     @abstractmethod
     def log(self, change: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """log g(exp(change))."""
+
+
+def check_balance(balance: object) -> Balance:
+    """The balancing function, or an error that names what there is."""
+    return instance(
+        balance, Balance, "balance", hint="; such as Power(2) (the square root), Barker(), Minimum() or Maximum()"
+    )
 
 
 @final
@@ -25,8 +34,7 @@ class Power(Balance):
     temperature: float = 2.0
 
     def __post_init__(self):
-        if not self.temperature > 0:
-            raise ValueError(f"temperature: expected a positive number, got {self.temperature}")
+        object.__setattr__(self, "temperature", number(self.temperature, "temperature", above=0))
 
     def log(self, change: Tensor) -> Tensor:
         return change / self.temperature

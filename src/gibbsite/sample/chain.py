@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from ..diagnose._arviz import load_arviz
+from ..diagnose._arviz import inference_data, load_arviz
 from .kernel import Cost
 
 if TYPE_CHECKING:
@@ -48,9 +48,8 @@ class Chain:
 
         `statistic` maps states (*batch, *event) to (*batch) or (*batch, k).
         """
-        values = self.samples if statistic is None else statistic(self.samples)
-        posterior = {"x": _by_chain(values)}
-        return load_arviz().from_dict(posterior=posterior, sample_stats={"lp": _by_chain(self.u)})
+        values = self.samples if statistic is None else self._of(statistic)
+        return inference_data(posterior={"x": _by_chain(values)}, sample_stats={"lp": _by_chain(self.u)})
 
     def summary(self, statistic: Statistic | None = None) -> "pandas.DataFrame":
         """Mean, sd, MCSE, ESS and R-hat by ArviZ: of U and of `statistic(x)`, or of the first sites when none is given."""
@@ -60,10 +59,21 @@ class Chain:
             for site in range(min(_SHOWN, flat.shape[2])):
                 values[f"x[{site}]"] = _by_chain(flat[..., site])
         else:
-            values["statistic"] = _by_chain(statistic(self.samples))
+            values["statistic"] = _by_chain(self._of(statistic))
         with np.errstate(divide="ignore", invalid="ignore"):
-            table = load_arviz().summary(load_arviz().from_dict(posterior=values), kind="all", round_to="none")
+            table = load_arviz().summary(inference_data(posterior=values), kind="all", round_to="none")
         return cast("pandas.DataFrame", table)
+
+    def _of(self, statistic: Statistic) -> Tensor:
+        """statistic(samples), if it is one number or one row of numbers a state."""
+        values, (draws, chains) = statistic(self.samples), self.u.shape
+        if not isinstance(values, Tensor) or values.ndim not in (2, 3) or values.shape[:2] != self.u.shape:
+            got = f"shape {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
+            raise ValueError(
+                f"statistic: expected a tensor of shape ({draws}, {chains}) or ({draws}, {chains}, k) from samples of shape "
+                f"{tuple(self.samples.shape)}, got {got}; reduce over the event's dimensions only, for example x.sum(-1)"
+            )
+        return values
 
 
 def _by_chain(values: Tensor) -> Any:

@@ -1,5 +1,7 @@
 """Conditional sampling: a boolean mask of the event's shape, true where a site is held at its starting value."""
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -51,3 +53,24 @@ def free_mask(model: Model, clamp: Tensor | None, device: torch.device) -> Bool[
 def free_sites(model: Model, clamp: Tensor | None, device: torch.device) -> Int[Tensor, " free"]:
     """Row-major indices of the sites that may move."""
     return free_mask(model, clamp, device).nonzero()[:, 0]
+
+
+def check_blocks(blocks: Sequence[Sequence[int]], free: Int[Tensor, " free"], sites: int) -> list[Int[Tensor, " members"]]:
+    """The blocks as indices of distinct sites, if every free site is in one: a site in none would never move."""
+    try:
+        checked = [torch.as_tensor(block, device=free.device) for block in blocks]
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"blocks: expected lists of sites such as [[0, 1], [2, 3]], got {blocks!r}") from None
+    for place, block in enumerate(checked):
+        if block.ndim != 1 or not len(block) or block.is_floating_point() or block.dtype == torch.bool:
+            raise ValueError(f"blocks[{place}]: expected a list of sites such as [0, 1], got {blocks[place]!r}")
+        if bool(((block < 0) | (block >= sites)).any()) or len(block.unique()) != len(block):
+            raise ValueError(f"blocks[{place}]: expected distinct sites in [0, {sites}), got {block.tolist()}")
+    moved = torch.cat(checked) if checked else free[:0]
+    still = free[~torch.isin(free, moved)]
+    if len(still):
+        raise ValueError(
+            f"blocks: expected every free site in a block, got none with site {int(still[0])}, which would never move; "
+            "add it to a block, or hold it by clamp="
+        )
+    return [block.long() for block in checked]

@@ -1,16 +1,17 @@
 """Kernels made from kernels: `Cycle`, `Mixture`, `Repeat`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 from torch import Tensor
 
 from .. import random
+from ..check import number
 from ..model import Model
 from ..random import Source
 from ..space import whole
-from .kernel import Cost, Info, Kernel, started
+from .kernel import Cost, Info, Kernel, Proposal, check_kernel, started
 
 
 @final
@@ -21,9 +22,7 @@ class Cycle(Kernel):
     kernels: Sequence[Kernel]
 
     def __post_init__(self):
-        object.__setattr__(self, "kernels", tuple(self.kernels))
-        if not self.kernels:
-            raise ValueError("kernels: expected at least one")
+        object.__setattr__(self, "kernels", _checked(self.kernels))
 
     def init(self, model: Model, x: Tensor) -> Any:
         return self.kernels[0].init(model, x)
@@ -52,12 +51,13 @@ class Mixture(Kernel):
     weights: Sequence[float] | None = None
 
     def __post_init__(self):
-        object.__setattr__(self, "kernels", tuple(self.kernels))
-        weights = (1.0,) * len(self.kernels) if self.weights is None else tuple(float(w) for w in self.weights)
-        sound = len(weights) == len(self.kernels) > 0 and all(w >= 0 for w in weights) and 0 < sum(weights) < float("inf")
-        if not sound:
-            raise ValueError(f"weights: expected {len(self.kernels)} non-negative numbers, one a kernel, got {self.weights}")
-        object.__setattr__(self, "weights", None if self.weights is None else weights)
+        object.__setattr__(self, "kernels", _checked(self.kernels))
+        if self.weights is None:
+            return
+        weights = tuple(number(w, f"weights[{i}]", least=0) for i, w in enumerate(self.weights))
+        if len(weights) != len(self.kernels) or not 0 < sum(weights) < float("inf"):
+            raise ValueError(f"weights: expected {len(self.kernels)}, one a kernel and not all 0, got {weights}")
+        object.__setattr__(self, "weights", weights)
 
     def init(self, model: Model, x: Tensor) -> Any:
         return self.kernels[0].init(model, x)
@@ -81,6 +81,7 @@ class Repeat(Kernel):
     times: int
 
     def __post_init__(self):
+        check_kernel(self.kernel)
         object.__setattr__(self, "times", whole(self.times, "times"))
 
     def init(self, model: Model, x: Tensor) -> Any:
@@ -93,6 +94,16 @@ class Repeat(Kernel):
             infos.append(info)
             cost = cost.plus(info.cost)
         return state, pooled(infos, cost)
+
+
+def _checked(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    """The kernels, each checked by its place."""
+    if isinstance(kernels, Kernel | Proposal) or not isinstance(kernels, Iterable):
+        raise TypeError(f"kernels: expected a list of kernels, got {type(kernels).__name__}")
+    checked = tuple(check_kernel(kernel, f"kernels[{place}]") for place, kernel in enumerate(kernels))
+    if not checked:
+        raise ValueError("kernels: expected at least one, got an empty list")
+    return checked
 
 
 def pooled(infos: Sequence[Info], cost: Cost) -> Info:

@@ -8,10 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import random
+from ..check import number
 from ..local import How, site_logits
 from ..model import Model
 from ..random import Source
-from .balance import Balance, Power
+from .balance import Balance, Power, check_balance
 from .clamp import discrete, free_mask
 from .informed import informed_cost
 from .kernel import Cost, Proposal, State
@@ -34,8 +35,8 @@ class DiscreteLangevin(Proposal):
     clamp: Tensor | None = None
 
     def __post_init__(self):
-        if not self.step_size > 0:
-            raise ValueError(f"step_size: expected a positive number, got {self.step_size}")
+        check_balance(self.balance)
+        number(self.step_size, "step_size", above=0)
 
     def init(self, model: Model, x: Tensor) -> State:
         return self._at(model, discrete(model).check(x), start=True)

@@ -163,6 +163,7 @@ def _checked(
 
 @contextmanager
 def progress_bar(progress: Progress, total: int, what: str = "sampling") -> Iterator[Callable[[int], None]]:
+    """A bar in a terminal, or whatever `progress` says: a function that takes the steps just made."""
     if callable(progress):
         yield progress
     elif not (sys.stderr.isatty() if progress is None else progress):

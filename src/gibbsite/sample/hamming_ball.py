@@ -13,7 +13,8 @@ from torch import Tensor
 from .. import random
 from ..model import Model, evaluate
 from ..random import Source
-from .clamp import discrete, free_sites
+from ..space import whole
+from .clamp import check_blocks, discrete, free_sites
 from .gibbs import start
 from .kernel import Cost, Info, Kernel, State, always
 
@@ -23,7 +24,7 @@ from .kernel import Cost, Info, Kernel, State, always
 class HammingBall(Kernel):
     """A block is chosen; its centre c is drawn uniformly from the ball around x, then x' from p within the ball around c.
 
-    Blocks are windows of `size` consecutive free sites (row-major) unless `blocks` lists them; radius >= size is exact
+    Blocks are windows of `size` consecutive free sites (row-major) unless `blocks` lists them all; radius >= size is exact
     block Gibbs by enumeration. A step evaluates U at every state of the ball.
 
     References: Titsias and Yau (2017), The Hamming ball sampler.
@@ -35,11 +36,15 @@ class HammingBall(Kernel):
     clamp: Tensor | None = None
 
     def __post_init__(self):
-        if self.size < 1 or self.radius < 1:
-            raise ValueError(f"size, radius: expected at least 1, got {self.size}, {self.radius}")
+        object.__setattr__(self, "size", whole(self.size, "size"))
+        object.__setattr__(self, "radius", whole(self.radius, "radius"))
 
     def init(self, model: Model, x: Tensor) -> State:
-        self._windows(model, x.device)
+        free = free_sites(model, self.clamp, x.device)
+        if self.blocks is not None:
+            blocks = check_blocks(self.blocks, free, discrete(model).sites)
+            if len({len(block) for block in blocks}) != 1 or not torch.isin(torch.cat(blocks), free).all():
+                raise ValueError("blocks: expected lists of free sites, all of one length")
         return start(model, x)
 
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
@@ -60,12 +65,9 @@ class HammingBall(Kernel):
         return new, always(new.u, Cost(len(shifts), 0))
 
     def _windows(self, model: Model, device: torch.device) -> Int[Tensor, "blocks size"]:
-        free = free_sites(model, self.clamp, device)
         if self.blocks is not None:
-            sites = [torch.as_tensor(block, dtype=torch.long, device=device) for block in self.blocks]
-            if len({len(block) for block in sites}) != 1 or not torch.isin(torch.cat(sites), free).all():
-                raise ValueError("blocks: expected lists of free sites, all of one length")
-            return torch.stack(sites)
+            return torch.stack([torch.as_tensor(block, dtype=torch.long, device=device) for block in self.blocks])
+        free = free_sites(model, self.clamp, device)
         size = min(self.size, len(free))
         starts = torch.arange(0, len(free), size, device=device).clamp(max=len(free) - size)
         return free[starts[:, None] + torch.arange(size, device=device)]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import random
+from ..check import instance
 from ..model import Distribution, Factorised, Model, check_model, evaluate
 from ..random import Source
 from ..space import whole
@@ -29,8 +30,7 @@ class Independent(Proposal):
     clamp: Tensor | None = None
 
     def __post_init__(self):
-        if not isinstance(self.q, Distribution):
-            raise TypeError(f"q: expected a gibbsite.Distribution, got {type(self.q).__name__}")
+        instance(self.q, Distribution, "q")
         object.__setattr__(self, "clamp", as_mask(self.clamp))
 
     def init(self, model: Model, x: Tensor) -> State:

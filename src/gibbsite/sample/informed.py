@@ -11,8 +11,8 @@ from .. import random
 from ..local import How, changes_cost, site_logits
 from ..model import Model
 from ..random import Source
-from ..space import Discrete
-from .balance import Balance, Power
+from ..space import Discrete, whole
+from .balance import Balance, Power, check_balance
 from .clamp import check_parity, discrete, free_mask
 from .kernel import Cost, Proposal, State
 
@@ -41,8 +41,8 @@ class Informed(Proposal):
     clamp: Tensor | None = None
 
     def __post_init__(self):
-        if self.draws < 1:
-            raise ValueError(f"draws: expected at least 1, got {self.draws}")
+        check_balance(self.balance)
+        object.__setattr__(self, "draws", whole(self.draws, "draws"))
 
     def init(self, model: Model, x: Tensor) -> State:
         check_parity(model, self.draws, "draws")

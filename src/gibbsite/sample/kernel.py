@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from .. import random
-from ..model import Model, counting
+from ..check import instance
+from ..model import Model, check_model, counting
 from ..random import Source
 
 
@@ -86,7 +87,7 @@ class MH(Kernel):
     proposal: Proposal
 
     def __post_init__(self):
-        _check_proposal(self.proposal, "MH")
+        check_proposal(self.proposal)
 
     def init(self, model: Model, x: Tensor) -> State:
         return self.proposal.init(model, x)
@@ -106,7 +107,7 @@ class Unadjusted(Kernel):
     proposal: Proposal
 
     def __post_init__(self):
-        _check_proposal(self.proposal, "Unadjusted")
+        check_proposal(self.proposal)
 
     def init(self, model: Model, x: Tensor) -> State:
         return self.proposal.init(model, x)
@@ -138,12 +139,26 @@ def started(kernel: Kernel, model: Model, x: Tensor) -> tuple[Any, Cost]:
     return state, Cost(count.evaluations / len(x), count.gradients / len(x))
 
 
-def _check_proposal(proposal: object, kernel: str) -> None:
-    if isinstance(proposal, type):
-        raise TypeError(f"{kernel}: expected a proposal, got the class; write {kernel}({proposal.__name__}())")
-    if not isinstance(proposal, Proposal):
-        kind = "the kernel " if isinstance(proposal, Kernel) else ""
-        raise TypeError(f"{kernel}: expected a gibbsite.sample.Proposal, got {kind}{type(proposal).__name__}")
+def check_kernel(kernel: object, name: str = "kernel") -> Kernel:
+    """The kernel, or an error that says how to make one of a class or a proposal."""
+    hint = f"; a proposal is run as MH(proposal): write MH({type(kernel).__name__}(...))"
+    return instance(kernel, Kernel, name, hint if isinstance(kernel, Proposal) else "")
+
+
+def check_proposal(proposal: object, name: str = "proposal") -> Proposal:
+    """The proposal, or an error that says what came instead."""
+    hint = "; a kernel is run as it is, without a correction"
+    return instance(proposal, Proposal, name, hint if isinstance(proposal, Kernel) else "")
+
+
+def check_chains(model: Model, x: object) -> Tensor:
+    """x as states of the model, one a chain and at least one, or an error."""
+    space = check_model(model).space
+    states = space.check(x)
+    if states.ndim != 1 + len(space.shape) or not len(states):
+        shape = ", ".join(map(str, ("chains", *space.shape)))
+        raise ValueError(f"x: expected ({shape}) with at least 1 chain, got {tuple(states.shape)}")
+    return states
 
 
 def acceptance(log_ratio: Tensor, new_u: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from .. import random
 from ..local import score
 from ..model import Model
 from ..random import Source
+from ..space import whole
 from .kernel import Cost, Info, Kernel, State, select
 from .langevin import check_step_size, real
 from .trajectory import Metric, Point, check_mass, inner, kinetic, metric, slope
@@ -89,8 +90,7 @@ class NUTS(Kernel):
     def __post_init__(self):
         check_step_size(self.step_size)
         check_mass(self.mass)
-        if self.max_depth < 1:
-            raise ValueError(f"max_depth: expected at least 1, got {self.max_depth}")
+        object.__setattr__(self, "max_depth", whole(self.max_depth, "max_depth"))
 
     def init(self, model: Model, x: Tensor) -> State:
         x = real(model, x)

@@ -11,7 +11,8 @@ from .. import random
 from ..local import site_logits
 from ..model import Model
 from ..random import Source
-from .balance import Balance, Power
+from ..space import whole
+from .balance import Balance, Power, check_balance
 from .clamp import check_parity, discrete, free_mask
 from .kernel import Cost, Proposal, State
 
@@ -33,8 +34,8 @@ class PathAuxiliary(Proposal):
     clamp: Tensor | None = None
 
     def __post_init__(self):
-        if self.length < 1:
-            raise ValueError(f"length: expected at least 1, got {self.length}")
+        check_balance(self.balance)
+        object.__setattr__(self, "length", whole(self.length, "length"))
 
     def init(self, model: Model, x: Tensor) -> State:
         x = discrete(model).check(x)

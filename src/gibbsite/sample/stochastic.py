@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .. import random
+from ..check import function, number
 from ..local import score
 from ..model import Model, check_potential
 from ..models.posterior import StochasticScore
@@ -35,9 +36,9 @@ class PolynomialDecay:
     power: float = 1 / 3
 
     def __post_init__(self):
-        check_step_size(self.scale)
-        if not self.offset > 0 or not self.power >= 0:
-            raise ValueError(f"offset, power: expected offset > 0 and power >= 0, got {self.offset}, {self.power}")
+        number(self.scale, "scale", above=0)
+        number(self.offset, "offset", above=0)
+        number(self.power, "power", least=0)
 
     def __call__(self, t: Float[Tensor, " chains"]) -> Float[Tensor, " chains"]:
         return self.scale * (self.offset + t) ** -self.power
@@ -134,10 +135,8 @@ class SGHMC(Kernel):
 
     def __post_init__(self):
         _check(self.step_size)
-        if not 0 < self.friction <= 1:
-            raise ValueError(f"friction: expected a number in (0, 1], got {self.friction}")
-        if not self.gradient_variance >= 0:
-            raise ValueError(f"gradient_variance: expected a non-negative number, got {self.gradient_variance}")
+        number(self.friction, "friction", above=0, most=1)
+        number(self.gradient_variance, "gradient_variance", least=0)
 
     def init(self, model: Model, x: Tensor) -> State:
         x = real(model, x)
@@ -156,14 +155,23 @@ class SGHMC(Kernel):
 
 
 def _check(step_size: float | Schedule) -> None:
-    if not callable(step_size):
+    if callable(step_size):
+        function(step_size, "step_size", "polynomial_decay(0.1)")
+    else:
         check_step_size(step_size)
 
 
 def _step(step_size: float | Schedule, t: Tensor, x: Tensor) -> Tensor:
     """The step of each chain, shaped to multiply x."""
-    value = step_size(t.to(x.dtype)) if callable(step_size) else torch.full_like(t, step_size, dtype=x.dtype)
-    return value.to(x.dtype).view(-1, *[1] * (x.ndim - 1))
+    if not callable(step_size):
+        return torch.full((1,) * x.ndim, step_size, dtype=x.dtype, device=x.device)
+    value = torch.as_tensor(step_size(t.to(x.dtype)), dtype=x.dtype, device=x.device)
+    if tuple(value.shape) not in ((), (len(x),)) or not bool(((value > 0) & value.isfinite()).all()):
+        raise ValueError(
+            f"step_size(t): expected positive numbers, one or one a chain, got shape {tuple(value.shape)} from "
+            f"{value.min().item()} to {value.max().item()}"
+        )
+    return value.view(-1, *[1] * (x.ndim - 1))
 
 
 def _estimate(model: Model, x: Tensor, generator: Source) -> tuple[Tensor, Tensor, Cost]:

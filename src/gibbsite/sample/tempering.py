@@ -11,9 +11,10 @@ from torch import Tensor
 
 from .. import random
 from ..algebra import Geometric
+from ..check import instance, number
 from ..model import Distribution, Model, evaluate
 from ..random import Source
-from .kernel import Cost, Info, Kernel, acceptance, started
+from .kernel import Cost, Info, Kernel, acceptance, check_kernel, started
 
 
 class Replicas(NamedTuple):
@@ -42,9 +43,12 @@ class Tempering(Kernel):
     betas: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0)
 
     def __post_init__(self):
-        b = list(self.betas)
+        check_kernel(self.kernel)
+        instance(self.base, Distribution, "base", hint="; such as model.space.uniform()")
+        b = tuple(number(beta, f"betas[{place}]") for place, beta in enumerate(self.betas))
         if len(b) < 2 or b[-1] != 1 or b[0] < 0 or any(lo >= hi for lo, hi in pairwise(b)):
             raise ValueError(f"betas: expected at least two numbers that rise from 0 or more to exactly 1, got {b}")
+        object.__setattr__(self, "betas", b)
 
     def init(self, model: Model, x: Tensor) -> Replicas:
         return self.start(model, [x] * len(self.betas))

@@ -11,13 +11,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import random
+from ..check import floats, instance
 from ..model import ClosedScore
 from ..random import Source
 from ..space import Space
 
 
 class Metric(ABC):
-    """The mass matrix M of the kinetic energy K(p) = p^T M^-1 p / 2, p of shape (chains, *event)."""
+    """The mass matrix M of the kinetic energy K(p) = p^T M^-1 p / 2, p of shape (chains, *event); it takes the type of p."""
 
     @abstractmethod
     def draw(self, like: Tensor, source: Source) -> Tensor:
@@ -47,10 +48,10 @@ class Diagonal(Metric):
     mass: Tensor
 
     def draw(self, like: Tensor, source: Source) -> Tensor:
-        return random.normal(like.shape, source, like.dtype) * self.mass.sqrt()
+        return random.normal(like.shape, source, like.dtype) * self.mass.sqrt().to(like)
 
     def velocity(self, momentum: Tensor) -> Tensor:
-        return momentum / self.mass
+        return momentum / self.mass.to(momentum)
 
 
 @final
@@ -63,10 +64,10 @@ class Dense(Metric):
 
     def draw(self, like: Tensor, source: Source) -> Tensor:
         noise = random.normal((len(like), len(self.lower)), source, like.dtype)
-        return (noise @ self.lower.T).view_as(like)
+        return (noise @ self.lower.T.to(like)).view_as(like)
 
     def velocity(self, momentum: Tensor) -> Tensor:
-        return (momentum.reshape(len(momentum), -1) @ self.inverse).view_as(momentum)
+        return (momentum.reshape(len(momentum), -1) @ self.inverse.to(momentum)).view_as(momentum)
 
 
 @lru_cache(maxsize=8)
@@ -80,8 +81,8 @@ def _dense(mass: Tensor, version: int) -> Dense:
 
 def check_mass(mass: Tensor | None) -> None:
     """Refuses masses that no event could have."""
-    if mass is not None and (not mass.is_floating_point() or not bool(mass.isfinite().all())):
-        raise ValueError(f"mass: expected finite floats, got {mass.dtype} {tuple(mass.shape)}")
+    if mass is not None:
+        floats(instance(mass, Tensor, "mass", hint="; write torch.tensor(...)"), "mass")
 
 
 def metric(mass: Tensor | None, space: Space) -> Metric:

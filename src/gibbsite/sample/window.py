@@ -11,7 +11,8 @@ from .. import random
 from ..local import How
 from ..model import Model
 from ..random import Source
-from .balance import Balance, Power
+from ..space import whole
+from .balance import Balance, Power, check_balance
 from .clamp import discrete
 from .informed import apply_moves, informed_cost, move_logits, reverse_moves
 from .kernel import Cost, Proposal, State
@@ -36,8 +37,8 @@ class InformedWindow(Proposal):
     clamp: Tensor | None = None
 
     def __post_init__(self):
-        if self.radius < 1:
-            raise ValueError(f"radius: expected at least 1, got {self.radius}")
+        check_balance(self.balance)
+        object.__setattr__(self, "radius", whole(self.radius, "radius"))
 
     def init(self, model: Model, x: Tensor) -> State:
         return self._at(model, discrete(model).check(x), start=True)

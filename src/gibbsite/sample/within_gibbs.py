@@ -7,9 +7,10 @@ from typing import final
 import torch
 from torch import Tensor
 
+from ..check import function
 from ..model import Model
 from ..random import Source
-from .clamp import as_mask, discrete, free_sites
+from .clamp import as_mask, check_blocks, discrete, free_sites
 from .combine import Cycle
 from .gibbs import start
 from .kernel import MH, Info, Kernel, Proposal, State, started
@@ -20,7 +21,8 @@ from .kernel import MH, Info, Kernel, Proposal, State, started
 class WithinGibbs(Kernel):
     """One Metropolis-Hastings move of each block in turn (single sites by default), by `propose(held)`.
 
-    `held` is a mask of the event's shape, true outside the block; any discrete proposal takes it as its `clamp`.
+    `blocks` must hold every free site: one in none would never move. `held` is a mask of the event's shape, true outside
+    the block; any discrete proposal takes it as its `clamp`.
 
     References: Tierney (1994), Markov chains for exploring posterior distributions.
 
@@ -34,10 +36,13 @@ class WithinGibbs(Kernel):
     clamp: Tensor | None = None
 
     def __post_init__(self):
+        function(self.propose, "propose", "lambda held: gb.sample.RandomFlips(clamp=held)")
         object.__setattr__(self, "clamp", as_mask(self.clamp))
 
     def init(self, model: Model, x: Tensor) -> State:
         state = start(model, x)
+        if self.blocks is not None:
+            check_blocks(self.blocks, free_sites(model, self.clamp, state.x.device), discrete(model).sites)
         self._cycle(model, state.x.device).init(model, state.x)
         return state
 

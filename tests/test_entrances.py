@@ -1,0 +1,370 @@
+"""What every public entrance says to a mistake: one row a mistake, at least one row a name that the package exports."""
+
+import inspect
+
+import pytest
+import torch
+
+import gibbsite as gb
+
+S, M, D, A, E, G = gb.sample, gb.models, gb.distributions, gb.sample.adapt, gb.exact, gb.diagnose
+NAN, INF = float("nan"), float("inf")
+ising, spins = M.Ising.lattice((2, 3), coupling=0.3), torch.zeros(4, 6, dtype=torch.int8)
+normal, points = D.Normal.standard(2), torch.zeros(4, 2)
+chain = gb.run(S.Gibbs(), ising, spins, steps=5, seed=0)
+tempering = S.Tempering(S.Gibbs(), ising.space.uniform())
+
+
+def plain(x):
+    return -x.square().sum(-1)
+
+
+def step(kernel, model=normal, x=points):
+    return kernel.step(model, kernel.init(model, x), torch.Generator().manual_seed(0))
+
+
+def held(mask):
+    return S.RandomFlips(clamp=mask)
+
+
+SAMPLERS = {
+    "Banana": D.Banana(),
+    "Bernoulli": D.Bernoulli([0.0]),
+    "Funnel": D.Funnel(),
+    "Independent": D.Independent([[0.0, 1.0]]),
+    "Mixture": D.Mixture([1], [normal]),
+    "Normal": normal,
+    "NormalMixture": D.NormalMixture([1], [[0.0]], 1.0),
+    "Pinwheel": D.Pinwheel(),
+    "Rings": D.Rings(),
+}
+
+ROWS = [
+    # algebra
+    ("Tilt", lambda: gb.Tilt(ising, plain), "base: expected a gibbsite.Distribution, got Ising; its log Z must be 0"),
+    ("Tilt", lambda: gb.Tilt(normal, 3), "function: expected a callable"),
+    ("Product", lambda: gb.Product(plain), "models: expected at least one gibbsite.Model, to know the space; wrap one"),
+    ("Product", lambda: gb.Product(ising, weights=[INF]), "weights[0]: expected a finite number, got inf"),
+    ("Product", lambda: gb.Product(ising, weights=["1"]), "weights[0]: expected a finite number, got '1'"),
+    ("Product", lambda: gb.Product(ising, weights=[1, 2]), "weights: expected 1, one a model"),
+    ("Tempered", lambda: gb.Tempered(ising, NAN), "beta: expected a finite number, got nan"),
+    ("Tempered", lambda: gb.Tempered(plain, 1.0), "a plain callable needs space="),
+    ("Geometric", lambda: gb.Geometric(plain, plain), "models: expected at least one gibbsite.Model"),
+    ("Geometric", lambda: gb.Geometric(ising, normal), "models: expected one space"),
+    ("Geometric", lambda: gb.Geometric(ising, ising).at(2), "beta: expected a number at least 0 and at most 1, got 2"),
+    (
+        "Pullback",
+        lambda: gb.Pullback(normal, 3, plain),
+        "transform: expected a function such as lambda e: decoder(e), got 3",
+    ),
+    ("Pullback", lambda: gb.Pullback(normal, torch.tanh, None), "potential: expected a function such as"),
+    (
+        "Pullback",
+        lambda: gb.Pullback(M.MLP(gb.Real(2)), torch.tanh, plain),
+        "noise: expected a gibbsite.Distribution, got MLP",
+    ),
+    ("Potential", lambda: gb.Potential(3, gb.Real(2)), "function: expected a callable x -> U(x), got int"),
+    # spaces and local views
+    ("Real", lambda: gb.Real(2.5), "shape: expected a positive integer, got 2.5"),
+    ("Binary", lambda: gb.Binary(()), "shape: expected at least one dimension"),
+    ("Categorical", lambda: gb.Categorical(3, 1), "states: expected an integer of at least 2"),
+    ("Tokens", lambda: gb.Tokens(3, 5, 7), "eos: expected an id in [0, 5)"),
+    ("score", lambda: gb.score(plain, points), "a plain callable needs space="),
+    ("site_logits", lambda: gb.site_logits(normal, points), "site_logits: expected a model on Binary or Categorical"),
+    # runs
+    ("run", lambda: gb.run(S.Informed(), ising, spins, steps=1, seed=0), "a proposal is run as MH"),
+    ("run", lambda: gb.run(S.Gibbs, ising, spins, steps=1, seed=0), "write Gibbs()"),
+    ("moments", lambda: gb.moments(S.Gibbs(), ising, spins[0], steps=1, seed=0), "at least 1 chain, got (6,)"),
+    ("trace", lambda: S.trace(S.Gibbs(), ising, spins, statistic=torch.sum, steps=1, seed=0), "one value a chain"),
+    ("Chain", lambda: chain.summary(lambda x: x.sum()), "statistic: expected a tensor of shape (5, 4) or (5, 4, k)"),
+    ("Chain", lambda: chain.summary(lambda x: 1.0), "got float; reduce over the event's dimensions only"),
+    ("Chain", lambda: chain.to_arviz(lambda x: x.sum(0)), "got shape (4, 6)"),
+    # kernels made from kernels
+    (
+        "Cycle",
+        lambda: S.Cycle([S.Gibbs]),
+        "kernels[0]: expected a gibbsite.sample.Kernel, got the class Gibbs; write Gibbs()",
+    ),
+    (
+        "Cycle",
+        lambda: S.Cycle([S.Gibbs(), S.Informed()]),
+        "kernels[1]: expected a gibbsite.sample.Kernel, got Informed; a prop",
+    ),
+    ("Cycle", lambda: S.Cycle(S.Gibbs()), "kernels: expected a list of kernels, got Gibbs"),
+    ("Mixture", lambda: S.Mixture([S.Informed()]), "a proposal is run as MH(proposal): write MH(Informed(...))"),
+    ("Mixture", lambda: S.Mixture([S.Gibbs()], [NAN]), "weights[0]: expected a non-negative number, got nan"),
+    ("Mixture", lambda: S.Mixture([S.Gibbs()], [0]), "weights: expected 1, one a kernel and not all 0"),
+    ("Repeat", lambda: S.Repeat(S.Informed(), 2), "kernel: expected a gibbsite.sample.Kernel, got Informed"),
+    ("Repeat", lambda: S.Repeat(S.Gibbs(), 2.5), "times: expected a positive integer, got 2.5"),
+    ("MH", lambda: S.MH(S.Gibbs()), "proposal: expected a gibbsite.sample.Proposal, got Gibbs; a kernel is run as it is"),
+    ("MH", lambda: S.MH(S.Informed), "got the class Informed; write Informed()"),
+    ("Unadjusted", lambda: S.Unadjusted(3), "proposal: expected a gibbsite.sample.Proposal, got int"),
+    ("Tempering", lambda: S.Tempering(S.Informed(), normal), "kernel: expected a gibbsite.sample.Kernel, got Informed"),
+    (
+        "Tempering",
+        lambda: S.Tempering(S.Gibbs(), ising),
+        "base: expected a gibbsite.Distribution, got Ising; such as model.sp",
+    ),
+    ("Tempering", lambda: S.Tempering(S.Gibbs(), normal, [0, NAN, 1]), "betas[1]: expected a finite number, got nan"),
+    ("Tempering", lambda: S.Tempering(S.Gibbs(), normal, [0, 0.5]), "rise from 0 or more to exactly 1"),
+    ("anneal", lambda: S.anneal(plain, S.MALA(0.1), [1.0], points, seed=0), "path: expected a gibbsite.Path, got function"),
+    ("anneal", lambda: annealed(S.Informed()), "kernel: expected a gibbsite.sample.Kernel, got Informed; a proposal"),
+    ("anneal", lambda: annealed(S.Gibbs), "kernel: expected a gibbsite.sample.Kernel, got the class Gibbs; write Gibbs()"),
+    ("anneal", lambda: list(annealed(lambda beta: S.Informed())), "kernel(beta): expected a gibbsite.sample.Kernel"),
+    ("anneal", lambda: annealed(S.Gibbs(), betas=[NAN]), "betas[0]: expected a finite number, got nan"),
+    ("anneal", lambda: annealed(S.Gibbs(), betas=[]), "betas: expected at least one, got none"),
+    ("anneal", lambda: annealed(S.Gibbs(), x=spins[0]), "x: expected (chains, 6) with at least 1 chain, got (6,)"),
+    # discrete kernels
+    ("Power", lambda: S.Power(NAN), "temperature: expected a positive number, got nan"),
+    ("Informed", lambda: S.Informed(draws=1.5), "draws: expected a positive integer, got 1.5"),
+    (
+        "Informed",
+        lambda: S.Informed(balance="sqrt"),
+        "balance: expected a gibbsite.sample.Balance, got str; such as Power(2)",
+    ),
+    ("Informed", lambda: S.Informed(balance=S.Barker), "got the class Barker; write Barker()"),
+    ("InformedWindow", lambda: S.InformedWindow(1.5), "radius: expected a positive integer, got 1.5"),
+    ("InformedWindow", lambda: S.InformedWindow(balance="sqrt"), "balance: expected a gibbsite.sample.Balance, got str"),
+    ("PathAuxiliary", lambda: S.PathAuxiliary(2.5), "length: expected a positive integer, got 2.5"),
+    ("PathAuxiliary", lambda: S.PathAuxiliary(balance="sqrt"), "balance: expected a gibbsite.sample.Balance, got str"),
+    ("DiscreteLangevin", lambda: S.DiscreteLangevin(NAN), "step_size: expected a positive number, got nan"),
+    ("DiscreteLangevin", lambda: S.DiscreteLangevin(balance="sqrt"), "balance: expected a gibbsite.sample.Balance, got str"),
+    ("HammingBall", lambda: S.HammingBall(2.5), "size: expected a positive integer, got 2.5"),
+    ("HammingBall", lambda: S.HammingBall(2, 1.5), "radius: expected a positive integer, got 1.5"),
+    ("HammingBall", lambda: moved(S.HammingBall(blocks=[[0, 1]])), "got none with site 2, which would never move"),
+    ("HammingBall", lambda: moved(S.HammingBall(blocks=[[0, 1], range(2, 6)])), "lists of free sites, all of one length"),
+    ("HammingBall", lambda: moved(S.HammingBall(blocks=[[0, 0], [1, 2], [3, 4]])), "distinct sites in [0, 6), got [0, 0]"),
+    ("WithinGibbs", lambda: moved(S.WithinGibbs(held, [[99]])), "blocks[0]: expected distinct sites in [0, 6), got [99]"),
+    ("WithinGibbs", lambda: moved(S.WithinGibbs(held, [[-1]])), "blocks[0]: expected distinct sites in [0, 6), got [-1]"),
+    ("WithinGibbs", lambda: moved(S.WithinGibbs(held, [[0, 2]])), "got none with site 1, which would never move; add it"),
+    ("WithinGibbs", lambda: moved(S.WithinGibbs(held, [[0.5]])), "blocks[0]: expected a list of sites such as [0, 1]"),
+    ("WithinGibbs", lambda: moved(S.WithinGibbs(held, [["a"]])), "blocks: expected lists of sites"),
+    ("WithinGibbs", lambda: moved(S.WithinGibbs(held, [])), "got none with site 0, which would never move"),
+    ("WithinGibbs", lambda: S.WithinGibbs(S.RandomFlips()), "propose: expected a function such as lambda held:"),
+    ("WithinGibbs", lambda: S.WithinGibbs(S.RandomFlips), "propose: expected a function such as lambda held:"),
+    (
+        "WithinGibbs",
+        lambda: moved(S.WithinGibbs(lambda held: S.Gibbs())),
+        "proposal: expected a gibbsite.sample.Proposal, got G",
+    ),
+    ("Independent", lambda: S.Independent(ising), "q: expected a gibbsite.Distribution, got Ising"),
+    ("RandomFlips", lambda: S.RandomFlips(1.5), "sites: expected a positive integer, got 1.5"),
+    ("Gibbs", lambda: S.Gibbs(1.5), "sites: expected a positive integer, got 1.5"),
+    ("GibbsSweep", lambda: moved(S.GibbsSweep([True])), "clamp: expected a bool mask of shape (6,)"),
+    ("BlockGibbs", lambda: moved(S.BlockGibbs([[0]])), "blocks: site 1 is in none of them"),
+    ("SwendsenWang", lambda: S.SwendsenWang().init(normal, points), "cluster kernels: expected an Ising or Potts model"),
+    ("Wolff", lambda: S.Wolff().init(normal, points), "cluster kernels: expected an Ising or Potts model"),
+    ("RelaxedMALA", lambda: S.RelaxedMALA(0.1, -1.0), "temperature: expected a positive number"),
+    ("RelaxedHMC", lambda: S.RelaxedHMC(0.1, 0, 1.0), "steps: expected"),
+    ("DiscreteSVGD", lambda: S.DiscreteSVGD(0.0, 1.0), "step_size: expected a positive number"),
+    # continuous kernels
+    ("Drift", lambda: S.Drift("a"), "step_size: expected a positive number, got 'a'"),
+    ("Langevin", lambda: S.Langevin(-1), "step_size: expected a positive number, got -1"),
+    ("MALA", lambda: S.MALA(0), "step_size: expected a positive number, got 0"),
+    ("RandomWalk", lambda: S.RandomWalk(NAN), "step_size: expected a positive number, got nan"),
+    ("Leapfrog", lambda: S.Leapfrog(0.1, 2.5), "steps: expected a positive integer, got 2.5"),
+    ("HMC", lambda: S.HMC(0.1, mass=[1.0, 2.0]), "mass: expected a torch.Tensor, got list; write torch.tensor(...)"),
+    ("HMC", lambda: S.HMC(0.1, mass=torch.tensor([1, 2])), "mass: expected finite floats, got int64 (2,)"),
+    ("NUTS", lambda: S.NUTS(0.1, max_depth=2.5), "max_depth: expected a positive integer, got 2.5"),
+    ("NUTS", lambda: S.NUTS(0.1, mass=[1.0, 2.0]), "mass: expected a torch.Tensor, got list"),
+    ("SGLD", lambda: step(S.SGLD(lambda t: -0.1)), "step_size(t): expected positive numbers, one or one a chain"),
+    ("SGLD", lambda: step(S.SGLD(lambda t: torch.ones(7))), "got shape (7,) from 1.0 to 1.0"),
+    ("SGLD", lambda: S.SGLD("fast"), "step_size: expected a positive number, got 'fast'"),
+    ("SGHMC", lambda: step(S.SGHMC(lambda t: 0 * t)), "step_size(t): expected positive numbers"),
+    ("SGHMC", lambda: S.SGHMC(0.1, friction=1.5), "friction: expected a number above 0 and at most 1, got 1.5"),
+    ("SGHMC", lambda: S.SGHMC(0.1, gradient_variance=-1), "gradient_variance: expected a non-negative number, got -1"),
+    ("polynomial_decay", lambda: S.polynomial_decay(0.1, offset=0), "offset: expected a positive number, got 0"),
+    # adaptation
+    (
+        "tuned_ladder",
+        lambda: S.tuned_ladder(tempering, ising, spins, steps=1, seed=0),
+        "steps: expected an integer of at lea",
+    ),
+    (
+        "tuned_ladder",
+        lambda: S.tuned_ladder(tempering, ising, spins, rounds=0, seed=0),
+        "rounds: expected a positive integer",
+    ),
+    (
+        "tuned_ladder",
+        lambda: S.tuned_ladder(tempering, ising, spins, target=1, seed=0),
+        "target: expected a number above 0 and",
+    ),
+    (
+        "tuned_ladder",
+        lambda: S.tuned_ladder(S.Gibbs(), ising, spins, seed=0),
+        "tempering: expected a gibbsite.sample.Temperin",
+    ),
+    ("tuned_ladder", lambda: S.tuned_ladder(tempering, plain, spins, seed=0), "a plain callable needs space="),
+    (
+        "step_size",
+        lambda: A.step_size(S.MALA, normal, points, target=2, steps=1, seed=0),
+        "target: expected a number above 0",
+    ),
+    (
+        "step_size",
+        lambda: A.step_size(S.Drift, normal, points, target=0.5, steps=1, seed=0),
+        "make(...): expected a gibbsite.s",
+    ),
+    ("step_size", lambda: A.step_size(S.MALA, plain, points, target=0.5, steps=1, seed=0), "a plain callable needs space="),
+    (
+        "step_size",
+        lambda: A.step_size(S.MALA, normal, points, target=0.5, steps=1.5, seed=0),
+        "steps: expected a positive int",
+    ),
+    (
+        "step_size",
+        lambda: A.step_size(S.MALA, normal, points[0], target=0.5, steps=1, seed=0),
+        "x: expected (chains, 2) with",
+    ),
+    ("best", lambda: A.best(S.MALA, [], normal, points, steps=1, seed=0), "candidates: expected at least one, got none"),
+    (
+        "best",
+        lambda: A.best(S.Drift, [1.0], normal, points, steps=1, seed=0),
+        "make(...): expected a gibbsite.sample.Kernel",
+    ),
+    ("diagonal_mass", lambda: A.diagonal_mass(S.HMC, ising, spins, steps=1, seed=0), "expected a model on Real states"),
+    (
+        "dense_mass",
+        lambda: A.dense_mass(S.HMC, normal, points, steps=0, seed=0),
+        "steps: expected a positive integer, got 0",
+    ),
+    ("DualAveraging", lambda: A.DualAveraging(0, 0.5), "start: expected a positive number, got 0"),
+    # models
+    ("Ising", lambda: M.Ising(torch.zeros(2, 3)), "couplings: expected a square matrix"),
+    ("Ising", lambda: M.Ising.from_edges(-1, [], 1.0), "sites: expected a positive integer, got -1"),
+    ("Ising", lambda: M.Ising.lattice(3, coupling=NAN), "coupling: expected a finite number, got nan"),
+    ("Ising", lambda: M.Ising.from_theta(3, theta="a"), "theta: expected a finite number, got 'a'"),
+    (
+        "Ising",
+        lambda: M.Ising.erdos_renyi(9, degree=-1, seed=0),
+        "degree: expected a number at least 0 and at most 8, got -1",
+    ),
+    ("Ising", lambda: M.Ising.erdos_renyi(9, scale=-1, seed=0), "scale: expected a non-negative number, got -1"),
+    ("Ising", lambda: M.Ising.erdos_renyi(2.5, seed=0), "sites: expected a positive integer, got 2.5"),
+    (
+        "Potts",
+        lambda: M.Potts([1.0]),
+        "couplings: expected finite floats of shape (sites, states, sites, states), got float32 (1,)",
+    ),
+    ("Potts", lambda: M.Potts.lattice(3, states=2.5, coupling=1), "states: expected an integer of at least 2, got 2.5"),
+    ("Potts", lambda: M.Potts.lattice(3, states=2, coupling=INF), "coupling: expected a finite number, got inf"),
+    ("RBM", lambda: M.RBM(3, 2.5), "hidden: expected a positive integer, got 2.5"),
+    ("RBM", lambda: M.RBM.random(3, 2, variance=-1, seed=0), "variance: expected a non-negative number, got -1"),
+    (
+        "RBM",
+        lambda: M.RBM.from_weights([[1.0]], [1.0], [1.0, 2.0]),
+        "hidden_bias: expected finite floats of shape (1,), got fl",
+    ),
+    ("FHMM", lambda: M.FHMM.random(3, 2, variance=-1, seed=0), "variance: expected a positive number, got -1"),
+    ("FHMM", lambda: M.FHMM.random(2.5, 2, seed=0), "length: expected a positive integer, got 2.5"),
+    ("FHMM", lambda: M.FHMM.random(3, 2, stay=1.0, seed=0), "stay: expected a number above 0 and below 1, got 1.0"),
+    ("FHMM", lambda: M.FHMM([1.0], ["a"]), "weight: expected finite floats of shape (factors,), got list ['a']"),
+    ("FHMM", lambda: M.FHMM([1.0], [1.0]).sample_exact(2.5, seed=0), "n: expected an integer of at least 0, got 2.5"),
+    ("MLP", lambda: M.MLP(gb.Real(2), activation="tanh"), "activation: expected a function such as torch.tanh, got 'tanh'"),
+    (
+        "MLP",
+        lambda: M.MLP(gb.Real(2), activation=torch.nn.Tanh),
+        "activation: expected a function such as torch.tanh, got the",
+    ),
+    ("MLP", lambda: M.MLP(gb.Real(2), hidden=(2.5,)), "hidden: expected a positive integer, got 2.5"),
+    ("ResidualNet", lambda: M.ResidualNet(gb.Binary((4, 4)), blocks=1.5), "blocks: expected a positive integer, got 1.5"),
+    ("ResidualNet", lambda: M.ResidualNet(gb.Binary((4, 4)), activation="relu"), "activation: expected a function such as"),
+    ("Posterior", lambda: M.Posterior(plain, plain, points, 1), "prior: expected a gibbsite.Model, got function"),
+    ("Posterior", lambda: M.Posterior(normal, 3, points, 1), "log_likelihood: expected a function such as"),
+    ("Posterior", lambda: M.Posterior(normal, plain, [1.0, 2.0], 1), "data: expected a torch.Tensor, got float"),
+    ("Posterior", lambda: M.Posterior(normal, plain, points, 1.5), "batch_size: expected a positive integer, got 1.5"),
+    # distributions
+    ("Banana", lambda: D.Banana(bend=NAN), "bend: expected a finite number, got nan"),
+    ("Bernoulli", lambda: D.Bernoulli([NAN]), "logits: expected finite floats, got float32 (1,) with nan at [0]"),
+    ("Bernoulli", lambda: D.Bernoulli.fit(spins, pseudocount=-1), "pseudocount: expected a non-negative number, got -1"),
+    ("Funnel", lambda: D.Funnel(1), "dimension: expected an integer of at least 2, got 1"),
+    ("Independent", lambda: D.Independent("a"), "logits: expected finite floats, got str 'a'"),
+    ("Mixture", lambda: D.Mixture([1], [ising]), "components[0]: expected a gibbsite.Distribution, got Ising"),
+    ("Normal", lambda: D.Normal([0.0], [1.0]), "mean, covariance: expected shapes (n,) and (n, n), got (1,) and (1,)"),
+    (
+        "Normal",
+        lambda: D.Normal.diagonal([0.0, 0.0], [1.0]),
+        "scale: expected finite floats of shape (2,), got float32 (1,)",
+    ),
+    ("Normal", lambda: D.Normal.standard(-1), "shape: expected a positive integer, got -1"),
+    (
+        "NormalMixture",
+        lambda: D.NormalMixture([1], [0.0], 1.0),
+        "means: expected finite floats of shape (k, n), got float32",
+    ),
+    ("Pinwheel", lambda: D.Pinwheel(2.5), "arms: expected a positive integer, got 2.5"),
+    ("Rings", lambda: D.Rings([-1.0]), "radii[0]: expected a non-negative number, got -1.0"),
+    ("Rings", lambda: D.Rings([]), "radii: expected at least one, got none"),
+    ("twenty_five_gaussians", lambda: D.twenty_five_gaussians(spacing=NAN), "spacing: expected a finite number, got nan"),
+    ("two_moons", lambda: D.two_moons(points=0), "points: expected a positive integer, got 0"),
+    *(
+        (name, lambda q=q, n=n: q.sample(n, seed=0), f"n: expected an integer of at least 0, got {n}")
+        for name, q in SAMPLERS.items()
+        for n in (-1, 2.5)
+    ),
+    # exact answers and diagnostics
+    ("index", lambda: E.index(gb.Real(2), points), "space: expected a gibbsite.Discrete, got Real"),
+    ("kaufman_log_z", lambda: E.kaufman_log_z(2.5, 3, 0.4), "length: expected a positive integer, got 2.5"),
+    ("strip_log_z", lambda: E.strip_log_z(3, 20, 0.4), "width: expected 1 to 12 sites, got 20"),
+    ("log_z", lambda: E.log_z(plain), "a plain callable needs space="),
+    ("potentials", lambda: E.potentials(plain), "a plain callable needs space="),
+    ("probabilities", lambda: E.probabilities(plain), "a plain callable needs space="),
+    ("outcomes", lambda: E.outcomes(lambda rows, script: rows, 1.5), "chains: expected a positive integer, got 1.5"),
+    ("states", lambda: E.states(gb.Real(2)), "space: expected a discrete space"),
+    ("transition_matrix", lambda: E.transition_matrix(S.MALA(0.1), normal), "model: expected Binary or Categorical states"),
+    ("autocorrelation", lambda: G.autocorrelation(points, 1.5), "lags: expected an integer of at least 0, got 1.5"),
+    ("autocorrelation", lambda: G.autocorrelation(points, 9), "lags: expected 0 to 3, got 9"),
+    ("ess", lambda: G.ess([1.0, 2.0]), "values: expected (draws, chains, ...), got shape (2,)"),
+    ("rhat", lambda: G.rhat(points[0]), "values: expected (draws, chains, ...), got shape (2,)"),
+    ("mcse", lambda: G.mcse(points[0]), "values: expected (draws, chains, ...), got shape (2,)"),
+    (
+        "hamming_to_random",
+        lambda: G.hamming_to_random(chain.samples, 1, seed=0),
+        "states: expected an integer of at least 2",
+    ),
+    ("hamming_similarity", lambda: G.hamming_similarity(spins, spins[:, :2]), "x, y: expected states of one shape"),
+    ("mmd", lambda: G.mmd(spins, spins[:0]), "x, y: expected non-empty samples of one shape"),
+    ("squared_exponential", lambda: G.squared_exponential(0), "bandwidth: expected a positive number, got 0"),
+    ("total_variation", lambda: G.total_variation(points, normal), "model: expected a model on Binary or Categorical"),
+]
+
+
+def annealed(kernel, betas=(0.0, 1.0), x=spins):
+    return S.anneal(gb.Geometric(ising.space.uniform(), ising), kernel, betas, x, seed=0)
+
+
+def moved(kernel):
+    return step(kernel, ising, spins)
+
+
+@pytest.mark.parametrize(("name", "call", "words"), ROWS, ids=[f"{row[0]}-{n}" for n, row in enumerate(ROWS)])
+def test_a_mistake_is_told(name, call, words):
+    with pytest.raises((TypeError, ValueError)) as raised:
+        call()
+    assert words in str(raised.value)
+
+
+RESULTS = {"Moments", "Trace", "Cost", "Info", "State", "Adapted"}  # made by the package
+NOTHING_TO_CHECK = {"Barker", "Maximum", "Minimum"}  # no arguments
+INNER = {"compiled", "windows", "DiagonalWelford", "DenseWelford"}  # what `run` and `adapt` use, after their own checks
+MARKS = {"Factorised"}  # a mark of a model, without a method
+
+
+def exported():
+    for module in (gb, S, M, D, G, E):
+        yield from (name for name, value in vars(module).items() if not name.startswith("_") and ours(value))
+    yield from (
+        name
+        for name, value in vars(A).items()
+        if name[0] != "_" and value.__class__ is not str and ours(value) and value.__module__ == A.__name__
+    )
+
+
+def ours(value):
+    public = inspect.isfunction(value) or (inspect.isclass(value) and not inspect.isabstract(value))
+    return public and value.__module__.startswith("gibbsite")
+
+
+def test_every_exported_name_has_a_row():
+    assert set(exported()) - {row[0] for row in ROWS} == RESULTS | NOTHING_TO_CHECK | INNER | MARKS
