@@ -1,5 +1,8 @@
 """Everything runs where the model and x are (`--device`), draws from a generator there, and leaves its results there."""
 
+import inspect
+from dataclasses import fields
+
 import pytest
 import torch
 
@@ -31,7 +34,11 @@ DISCRETE = [
     S.MH(S.RandomFlips()),
     S.Mixture([S.Gibbs(), S.MH(S.Informed())]),
     S.WithinGibbs(lambda held: S.RandomFlips(clamp=held)),
+    S.Cycle([S.Gibbs(), S.MH(S.RandomFlips())]),
+    S.Repeat(S.Gibbs(), 2),
 ]
+BLOCKS = [S.BlockGibbs(), S.BlockGibbs(clamp=HELD), S.SwendsenWang(), S.Wolff(clamp=HELD)]
+RELAXED = [S.RelaxedMALA(0.1, 1.0), S.RelaxedHMC(0.1, 3, 1.0), S.DiscreteSVGD(0.1, 1.0)]
 REAL = [
     S.Langevin(0.1),
     S.MALA(0.1),
@@ -43,6 +50,49 @@ REAL = [
     S.SGLD(0.1),
     S.SGHMC(0.1),
 ]
+REAL_MODELS = {
+    "normal": lambda: D.Normal(torch.zeros(3), torch.eye(3)),
+    "mixture": lambda: D.NormalMixture(torch.ones(2) / 2, torch.tensor([[0.0] * 3, [1.0] * 3]), 0.5),
+    "mlp": lambda: gb.Product(D.Normal(torch.zeros(3), torch.eye(3)), M.MLP(gb.Real(3), (8,), seed=0)),
+    "posterior": lambda: M.Posterior(
+        D.Normal.standard(3), lambda theta, d: -(d - theta[..., None, :]).square().sum(-1), torch.ones(5, 3), batch_size=2
+    ),
+    "callable": lambda: gb.Potential(lambda x: -x.pow(4).sum(-1), gb.Real(3)),
+}
+DRAWN = [
+    lambda: D.Mixture([1, 3], [D.Normal.standard(2), D.Normal(torch.ones(2), torch.tensor([[1.0, 0.99], [0.99, 1.0]]))]),
+    D.Rings,
+    D.Pinwheel,
+    D.Banana,
+    D.Funnel,
+]
+APART = [S.Tempering, S.Independent]  # in tests of their own below
+
+
+def classes(kernel):
+    """The classes of a kernel, of its proposal, and of the kernels that it is made of."""
+    if isinstance(kernel, list | tuple):
+        return {cls for part in kernel for cls in classes(part)}
+    if not isinstance(kernel, S.Kernel | S.Proposal):
+        return set()
+    inner = {cls for field in fields(kernel) for cls in classes(getattr(kernel, field.name))}
+    return {type(kernel)} | inner | (classes(kernel.kernel) if isinstance(kernel, S.Alias) else set())
+
+
+def unlisted(listed):
+    """The exported kernels, proposals, models and distributions that are not listed."""
+    kinds = (S.Kernel, S.Proposal, gb.Model)
+    public = {value for home in (S, M, D) for value in vars(home).values() if inspect.isclass(value)}
+    return {cls for cls in public if issubclass(cls, kinds) and not inspect.isabstract(cls)} - listed
+
+
+def test_every_exported_kernel_and_model_is_in_a_list():
+    kernels = classes([*DISCRETE, *BLOCKS, *RELAXED, *REAL]) | set(APART)
+    made = [make() for make in (*MODELS.values(), *REAL_MODELS.values(), *DRAWN)]
+    models = {type(part) for model in made for part in model.modules()}
+    assert not unlisted(kernels | models), "add them to a list of this file"
+    assert unlisted(kernels | (models - {M.RBM})) == {M.RBM}
+    assert unlisted((kernels - {S.Wolff, S.Drift}) | models) == {S.Wolff, S.Drift}
 
 
 def name(kernel):
@@ -76,9 +126,7 @@ def test_discrete_kernels(kernel, make, device):
     check(gb.run(kernel, model, x, steps=6, seed=1), device)
 
 
-@pytest.mark.parametrize(
-    "kernel", [S.BlockGibbs(), S.BlockGibbs(clamp=HELD), S.SwendsenWang(), S.Wolff(clamp=HELD)], ids=name
-)
+@pytest.mark.parametrize("kernel", BLOCKS, ids=name)
 @pytest.mark.parametrize("make", [MODELS["ising"], MODELS["potts"]], ids=["ising", "potts"])
 def test_block_and_cluster_kernels(kernel, make, device):
     model = make().to(device)
@@ -95,20 +143,26 @@ def test_models_that_redraw_their_own_blocks(make, device):
 
 
 @pytest.mark.parametrize("kernel", REAL, ids=name)
-@pytest.mark.parametrize("kind", ["normal", "mixture", "mlp", "callable"])
-def test_real_kernels(kernel, kind, device):
-    makes = {
-        "normal": lambda: D.Normal(torch.zeros(3), torch.eye(3)),
-        "mixture": lambda: D.NormalMixture(torch.ones(2) / 2, torch.tensor([[0.0] * 3, [1.0] * 3]), 0.5),
-        "mlp": lambda: gb.Product(D.Normal(torch.zeros(3), torch.eye(3)), M.MLP(gb.Real(3), (8,), seed=0)),
-        "callable": lambda: gb.Potential(lambda x: -x.pow(4).sum(-1), gb.Real(3)),
-    }
-    model = makes[kind]().to(device)
+@pytest.mark.parametrize("make", REAL_MODELS.values(), ids=REAL_MODELS.keys())
+def test_real_kernels(kernel, make, device):
+    model = make().to(device)
     x = torch.zeros(4, 3, device=device)
     check(gb.run(moved(kernel, device), model, x, steps=6, seed=1), device)
 
 
-@pytest.mark.parametrize("kernel", [S.RelaxedMALA(0.1, 1.0), S.RelaxedHMC(0.1, 3, 1.0), S.DiscreteSVGD(0.1, 1.0)], ids=name)
+@pytest.mark.parametrize("make", DRAWN, ids=["mixture", "rings", "pinwheel", "banana", "funnel"])
+def test_distributions(make, device):
+    q = make().to(device)
+    x = q.sample(4, seed=0)
+    assert x.device.type == q(x).device.type == gb.score(q, x)[1].device.type == device.type
+
+
+def test_independent_proposals(device):
+    q = MODELS["bits"]().to(device)
+    check(gb.run(S.MH(S.Independent(q)), MODELS["ising"]().to(device), q.sample(4, seed=0), steps=6, seed=1), device)
+
+
+@pytest.mark.parametrize("kernel", RELAXED, ids=name)
 def test_relaxed_kernels(kernel, device):
     model = MODELS["rbm"]().to(device)
     x = model.space.uniform().sample(4, seed=0).to(device)

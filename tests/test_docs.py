@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -45,6 +46,26 @@ def test_every_class_named_in_the_readme_exists():
     for name in re.findall(r"`(?:gb\.)?([A-Za-z_][A-Za-z_.]*)", table):
         homes = [gibbsite, gibbsite.sample, gibbsite.models]
         assert any(_reach(home, name.split(".")) for home in homes), name
+
+
+def test_every_helper_of_contributing_has_the_signature_it_shows():
+    rows = re.findall(r"^\| (`\w+\.[^|]*`) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    shown = [call for row in rows for call in re.findall(r"`([\w.]+)\((.*?)\)`", row)]
+    assert len(shown) > 15
+    for name, arguments in shown:
+        module, function = name.rsplit(".", 1)
+        signature = inspect.signature(getattr(importlib.import_module(f"gibbsite.{module}"), function))
+        assert not _differs(signature, arguments.split(", ")), name
+    assert _differs(signature, ["value"]) and _differs(signature, ["name", "value"])  # the mutants: one short, swapped
+
+
+def _differs(signature, arguments):
+    """Whether the arguments, with their defaults if shown, are not parameters in order that include all required ones."""
+    order = {name: p.default for name, p in signature.parameters.items()}
+    names = [argument.split("=")[0] for argument in arguments]
+    wrong = [a for a in arguments if "=" in a and str(order.get(a.split("=")[0])) != a.split("=")[1]]
+    missing = {name for name, default in order.items() if default is inspect.Parameter.empty} - set(names)
+    return wrong or missing or names != [name for name in order if name in names]
 
 
 def _reach(home, parts):

@@ -306,7 +306,7 @@ ROWS = [
     # exact answers and diagnostics
     ("index", lambda: E.index(gb.Real(2), points), "space: expected a gibbsite.Discrete, got Real"),
     ("kaufman_log_z", lambda: E.kaufman_log_z(2.5, 3, 0.4), "length: expected a positive integer, got 2.5"),
-    ("strip_log_z", lambda: E.strip_log_z(3, 20, 0.4), "width: expected 1 to 12 sites, got 20"),
+    ("strip_log_z", lambda: E.strip_log_z(13, 20, 0.4), "sides: expected 1 to 12 sites in one direction, got 20 x 13"),
     ("log_z", lambda: E.log_z(plain), "a plain callable needs space="),
     ("potentials", lambda: E.potentials(plain), "a plain callable needs space="),
     ("probabilities", lambda: E.probabilities(plain), "a plain callable needs space="),

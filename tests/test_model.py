@@ -127,7 +127,7 @@ def test_any_callable_with_a_space_is_a_model_everywhere():
     points, spins = torch.zeros(4, 2), torch.zeros(4, 6, dtype=torch.int8)
     one = A.step_size(S.MALA, plain, points, target=0.5, steps=3, seed=0, space=real)
     two = A.step_size(S.MALA, gb.Potential(plain, real), points, target=0.5, steps=3, seed=0)
-    assert one.kernel.proposal.step_size == two.kernel.proposal.step_size and torch.equal(one.x, two.x)
+    assert one.kernel.step_size == two.kernel.step_size and torch.equal(one.x, two.x)
     assert A.best(S.MALA, [0.1], plain, points, steps=2, seed=0, space=real).x.shape == (4, 2)
     for adapt in (A.diagonal_mass, A.dense_mass):
         assert adapt(lambda e, m: S.HMC(e, 2, m), plain, points, steps=5, seed=0, space=real).x.shape == (4, 2)

@@ -1,7 +1,5 @@
 """The draws: laws, edges, and generators that belong to the caller."""
 
-import random as stdlib_random
-
 import numpy as np
 import pytest
 import torch
@@ -59,11 +57,11 @@ def test_a_seed_may_be_numpys_integer_and_must_fit():
             random.generator(seed)
 
 
-@pytest.mark.parametrize("draw", [lambda: np.random.rand(), lambda: stdlib_random.random()], ids=["numpy", "Python"])  # noqa: NPY002
+@pytest.mark.parametrize("draw", [lambda: np.random.rand(), lambda: torch.rand(())], ids=["numpy", "torch"])  # noqa: NPY002
 def test_the_watch_over_global_generators_sees_a_draw(draw):
-    before, python, arrays = global_random_states(), stdlib_random.getstate(), np.random.get_state()  # noqa: NPY002
+    before, state, arrays = global_random_states(), torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
     draw()
     seen = global_random_states()
-    stdlib_random.setstate(python)
+    torch.set_rng_state(state)
     np.random.set_state(arrays)  # noqa: NPY002
     assert seen != before == global_random_states()

@@ -56,14 +56,18 @@ def _range(above: float, least: float, below: float, most: float) -> str:
     return f"a number {words}" if words else "a finite number"
 
 
-def floats(value: object, name: str, shape: tuple[int | str, ...] | None = None) -> Tensor:
+def floats(
+    value: object, name: str, shape: tuple[int | str, ...] | None = None, *, dtype: torch.dtype | None = None
+) -> Tensor:
     """value as a tensor of finite floats; numbers in lists and arrays are taken too, an integer tensor is not.
 
-    In `shape` a name stands for any size, the same one wherever it is repeated.
+    In `shape` a name stands for any size, the same one wherever it is repeated. Python's numbers become `dtype` (None:
+    torch's default), at once, so that 0.1 is as close to it as that type can be.
     """
     expected = "finite floats" if shape is None else f"finite floats of shape {_text(shape)}"
     try:
-        x = torch.as_tensor(value)
+        bare = isinstance(value, float | list | tuple)
+        x = torch.as_tensor(value, dtype=dtype) if bare and dtype else torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(f"{name}: expected {expected}, got {type(value).__name__} {value!r}"[:300]) from None
     if not isinstance(value, Tensor) and not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool):

@@ -43,3 +43,19 @@ def test_scalar_events():
         assert float(gb.diagnose.mmd(x, y, similarity)) == pytest.approx(
             float(gb.diagnose.mmd(x[:, None], y[:, None], similarity))
         )
+
+
+def test_real_samples_far_from_the_origin_keep_their_distances():
+    """Multiples of 1/64 shift by 1e8 without rounding; |x|^2 + |y|^2 - 2 x.y, the mutant, would lose every digit."""
+    g = torch.Generator().manual_seed(0)
+    x, y = (torch.randint(0, 256, (n, 3), generator=g).double() / 64 for n in (60, 50))
+    similarity = gb.diagnose.squared_exponential(1.0)
+    assert torch.equal(similarity(x, y), similarity(x + 1e8, y + 1e8))
+    assert gb.diagnose.mmd(x, y, similarity) == gb.diagnose.mmd(x + 1e8, y + 1e8, similarity)
+    by_products = torch.cdist(x + 1e8, y + 1e8, compute_mode="use_mm_for_euclid_dist")
+    assert not torch.allclose(torch.exp(-by_products.square() / 2), similarity(x, y), atol=0.1)
+
+
+def test_an_empty_sample_has_no_frequencies():
+    with pytest.raises(ValueError, match=r"x: expected a non-empty sample, got shape \(0, 3\)"):
+        gb.diagnose.total_variation(torch.zeros(0, 3, dtype=torch.int8), gb.Binary(3).uniform())

@@ -65,3 +65,37 @@ def test_bad_weights(weights):
 def test_one_space():
     with pytest.raises(ValueError, match="one space"):
         Mixture([1, 1], [Normal.standard(1), Normal.standard(2)])
+
+
+def test_the_weights_of_double_components_are_double():
+    weights = [0.1, 0.2, 0.7]
+    wanted = torch.tensor(weights, dtype=torch.float64)
+    for q in (Mixture(weights, [Normal.diagonal(m, 0.5) for m in MEANS]), NormalMixture(weights, MEANS, 0.5)):
+        assert q.log_weights.dtype == torch.float64 and torch.allclose(q.weights, wanted, rtol=1e-15, atol=0)
+    single = Mixture(weights, [Normal.diagonal(m.float(), 0.5) for m in MEANS])
+    assert single.log_weights.dtype == single(torch.zeros(1, 2)).dtype == torch.float32
+
+
+def test_made_double_the_weights_sum_to_one():
+    """The mutant sums the weights as float32 rounded them."""
+    weights = torch.tensor([0.1, 0.2, 0.7])
+    q = Mixture(weights, [Bernoulli(torch.tensor([value, 0.3])) for value in (-1.0, 0.0, 2.0)]).double()
+    assert abs(gb.exact.log_z(q).item()) < 1e-15 < abs(q.log_weights.logsumexp(0).item())
+    grid = NormalMixture(weights, MEANS.float(), 0.3).double()
+    laws = [Normal.diagonal(m, float(s)) for m, s in zip(grid.means, grid.scales, strict=True)]
+    x = grid.sample(20, seed=0)
+    logs = torch.stack([law(x) for law in laws], -1) + weights.double().log() - weights.double().sum().log()
+    assert (grid(x) - logs.logsumexp(-1)).abs().max() < 1e-7  # the weights are those of float32
+    equal = NormalMixture(torch.ones(3), MEANS.float(), 0.3).double()
+    logs = torch.stack([law(x) for law in laws], -1).logsumexp(-1) - torch.tensor(3.0, dtype=torch.float64).log()
+    assert (equal(x) - logs).abs().max() < 1e-13
+
+
+def test_a_mixtures_draws_cannot_be_enumerated_and_its_components_can(double):
+    parts = [Bernoulli(torch.tensor([1.0, -1.0])), Bernoulli(torch.zeros(2))]
+    model = gb.models.Ising(torch.tensor([[0.0, 0.5], [0.5, 0.0]]))
+    with pytest.raises(TypeError, match="draws cannot be enumerated"):
+        gb.exact.transition_matrix(gb.sample.MH(gb.sample.Independent(Mixture([1, 3], parts))), model)
+    kernel = gb.sample.Mixture([gb.sample.MH(gb.sample.Independent(q)) for q in parts], [1, 3])  # as the error says
+    p, matrix = gb.exact.probabilities(model), gb.exact.transition_matrix(kernel, model)
+    assert (p @ matrix - p).abs().sum() < 1e-14

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from scipy import stats
+from scipy import integrate, stats
 
 from gibbsite.distributions import Banana, Funnel, Moments, Pinwheel, Rings, twenty_five_gaussians, two_moons
 
@@ -77,6 +77,30 @@ def test_funnel():
     z = (x[:, 1:] ** 2 - math.exp(0.5)).mean(0) / (x[:, 1:] ** 2).std(0) * 100_000**0.5
     assert z.abs().max() < 5.0
     assert torch.allclose(q.covariance.diagonal(), torch.tensor([1.0, math.exp(0.5), math.exp(0.5)], dtype=torch.float64))
+
+
+def test_rings_made_double_integrate_to_one():
+    """Round the plane and along the radius, by adaptive quadrature; the mutant keeps its constants in float32."""
+    q = Rings().double()
+
+    def density(r):
+        return 2 * math.pi * r * q(torch.tensor([r, 0.0], dtype=torch.float64)).exp().item()
+
+    total = sum(integrate.quad(density, r - 0.5, r + 0.5, epsabs=1e-13)[0] for r in (0.5, 1.5, 2.5, 3.5, 4.5))
+    assert total == pytest.approx(1, abs=1e-12)
+    rounded = (2 * math.pi * Rings()._powers(q.radii)[1]).log()
+    assert (rounded.float().double() - rounded).abs().max() > 1e-9
+
+
+def test_toys_may_be_double_from_the_start():
+    """0.084 in float32 is another number; `.double()` does not bring it back."""
+    double = torch.float64
+    assert twenty_five_gaussians(dtype=double).scales[0] == 0.084 != twenty_five_gaussians().double().scales[0]
+    assert Rings((0.1, 0.7), dtype=double).radii.tolist() == [0.1, 0.7] != Rings((0.1, 0.7)).double().radii.tolist()
+    assert Pinwheel(5, dtype=double).angles[1] == 2 * math.pi / 5 != Pinwheel(5).double().angles[1]
+    moons = two_moons(dtype=double).means[0]
+    assert moons[0].item() == pytest.approx(math.cos(math.pi / 128) - 0.5, rel=1e-15)
+    assert Rings().radii.dtype == two_moons().means.dtype == torch.float32
 
 
 @pytest.mark.parametrize("make", [lambda: Rings(()), lambda: Rings(width=0), lambda: Pinwheel(0), lambda: Funnel(1)])

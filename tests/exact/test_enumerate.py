@@ -25,3 +25,10 @@ def test_too_many_states_and_real_states_are_refused():
         gb.exact.states(gb.Binary(40))
     with pytest.raises(TypeError, match="discrete space"):
         gb.exact.states(gb.Real(2))
+
+
+def test_places_beyond_an_int64_are_refused():
+    assert gb.exact.index(gb.Binary(63), torch.ones(63, dtype=torch.int8)) == 2**63 - 1
+    for space in (gb.Binary(64), gb.Binary(70), gb.Categorical(41, 3)):
+        with pytest.raises(ValueError, match=r"at most 2\^63 states"):
+            gb.exact.index(space, space.uniform().sample(2, seed=0))

@@ -64,7 +64,50 @@ def test_what_the_formulas_do_not_cover_is_refused():
     with pytest.raises(ValueError, match="positive number"):
         gb.exact.kaufman_log_z(4, 4, -0.1)
     with pytest.raises(ValueError, match="1 to 12 sites"):
-        gb.exact.strip_log_z(4, 13, 0.1)
+        gb.exact.strip_log_z(14, 13, 0.1)
+
+
+@pytest.mark.parametrize("sides", [(3, 3), (3, 4), (4, 3), (5, 3)])
+@pytest.mark.parametrize("field", [0.0, 0.2])
+@pytest.mark.parametrize("coupling", [-0.3, -8.0, -20.0])
+def test_antiferromagnetic_tori_against_enumeration(sides, coupling, field):
+    """Round an odd side every row is frustrated; the mutant is the sum of signed eigenvalues, which cancel."""
+    value = gb.exact.strip_log_z(*sides, coupling, field)
+    model = gb.models.Ising.lattice(sides, coupling=coupling, field=field, dtype=torch.float64)
+    assert value.item() == pytest.approx(gb.exact.log_z(model).item(), rel=1e-13)
+    if sides == (3, 3) and coupling == -8.0:
+        s = 2.0 * gb.exact.states(gb.Binary(3)).double() - 1
+        within = (coupling * (s * s.roll(1, 1)).sum(1) + field * s.sum(1)) / 2
+        signed = torch.linalg.eigvalsh(torch.exp(within[:, None] + coupling * s @ s.T + within)).pow(3).sum().log()
+        assert not abs(signed - value) < 1e-2
+
+
+def test_sides_may_be_swapped_and_known_values():
+    """303.3036 is by a transfer matrix of the even side, whose trace has no negative terms."""
+    assert gb.exact.strip_log_z(11, 10, -1.5).item() == pytest.approx(303.3036, abs=5e-5)
+    for sides, coupling, field, wanted in [((3, 4), -20, 0.2, 321.79), ((3, 4), -5, 0.2, 81.79), ((3, 3), -8, 0.2, 52.66)]:
+        one, other = (gb.exact.strip_log_z(*way, coupling, field).item() for way in (sides, sides[::-1]))
+        assert one == other == pytest.approx(wanted, abs=5e-3)
+    assert gb.exact.strip_log_z(4, 20, 0.3).item() == pytest.approx(gb.exact.kaufman_log_z(4, 20, 0.3).item(), rel=1e-12)
+
+
+def test_odd_antiferromagnets_can_be_differentiated():
+    """-d log Z / dK is the mean of sum_edges s s', by enumeration; the field's is the mean of sum s."""
+    K, h = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (-0.7, 0.3))
+    slopes = torch.autograd.grad(gb.exact.strip_log_z(3, 3, K, h), (K, h))
+    model = gb.models.Ising.lattice(3, coupling=-0.7, field=0.3, dtype=torch.float64)
+    every, p = gb.exact.states(model.space), gb.exact.probabilities(model).detach()
+    spins = (2.0 * every.double() - 1).sum(-1)
+    bonds = (gb.exact.potentials(model) - 0.3 * spins) / -0.7
+    assert slopes[0].item() == pytest.approx(float(p @ bonds), abs=1e-12)
+    assert slopes[1].item() == pytest.approx(float(p @ spins), abs=1e-12)
+
+
+@pytest.mark.parametrize("coupling", [1e-6, 400.0, 1e5])
+def test_kaufman_at_very_weak_and_very_strong_couplings(coupling):
+    """Independent spins, (2 cosh^2 K)^12 and corrections of K^3; two ground states, all others less by exp(-8 K)."""
+    limit = 12 * math.log(2) + 24 * math.log(math.cosh(coupling)) if coupling < 1 else 24 * coupling + math.log(2)
+    assert gb.exact.kaufman_log_z(3, 4, coupling).item() == pytest.approx(limit, rel=1e-14)
 
 
 @pytest.mark.parametrize("sides", [(2, 4), (4, 2), (1, 5), (2, 2)])

@@ -212,3 +212,25 @@ def test_couplings_may_be_numpys_and_sides_are_integers():
     for side in (3.0, (3, 2.0), 0):
         with pytest.raises(ValueError, match="side: expected a positive integer"):
             gb.models.Ising.lattice(side, coupling=0.1)
+
+
+def test_couplings_are_exact_in_the_type_asked_for():
+    """0.4 in float32 is another number, which `.double()` keeps: the mutant."""
+    edges = torch.tensor([[0, 1], [1, 2]])
+    for model in (
+        gb.models.Ising.lattice(4, coupling=0.4, field=0.1, dtype=torch.float64),
+        gb.models.Ising.from_edges(3, edges, 0.4, 0.1, dtype=torch.float64),
+        gb.models.Ising.from_edges(3, edges, torch.tensor([0.4, 0.4], dtype=torch.float64), 0.1),
+    ):
+        assert set(model.pairs.weights.tolist()) == {0.4} and set(model.field.tolist()) == {0.1}
+    model = gb.models.Ising.lattice(4, coupling=0.4, dtype=torch.float64)
+    assert abs(gb.exact.log_z(model) - gb.exact.kaufman_log_z(4, 4, 0.4)) < 1e-13
+    mutant = gb.models.Ising.lattice(4, coupling=0.4).double()
+    assert abs(gb.exact.log_z(mutant) - gb.exact.kaufman_log_z(4, 4, 0.4)) > 1e-8
+    assert gb.models.Ising.lattice(4, coupling=0.4).field.dtype == torch.float32
+
+
+def test_numbers_follow_the_default_type(double):
+    assert gb.models.Ising.lattice(4, coupling=0.4).pairs.weights[0].item() == 0.4
+    assert gb.models.Ising.from_theta(4, theta=0.2).pairs.weights[0].item() == 0.4
+    assert gb.models.Ising.erdos_renyi(9, seed=0).pairs.weights.dtype == torch.float64

@@ -199,3 +199,9 @@ def test_edge_weights_refused(weights, message):
 def test_states_of_another_shape_refused(x):
     with pytest.raises(ValueError, match="x: expected"):
         dense_potts()(x)
+
+
+def test_the_lattices_coupling_is_exact_in_the_type_asked_for():
+    model = gb.models.Potts.lattice(3, states=3, coupling=0.4, field=0.1, dtype=torch.float64)
+    assert model.couplings.max().item() == 0.4 != gb.models.Potts.lattice(3, states=3, coupling=0.4).double().couplings.max()
+    assert model.fields.dtype == torch.float64 and model.fields[0, 0].item() == 0.1

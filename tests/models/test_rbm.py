@@ -136,7 +136,9 @@ def test_weights_that_are_no_finite_floats_refused():
         gb.models.RBM.from_weights(W.long(), b, c)
     with pytest.raises(ValueError, match="hidden_bias: expected finite floats"):
         gb.models.RBM.from_weights(W, b, c + float("nan"))
-    with pytest.raises(ValueError, match="hidden: expected a positive"):
-        gb.models.RBM(3, 0)
-    with pytest.raises(ValueError, match="positive integer"):
-        gb.models.RBM(0, 3)
+    for hidden in (0, 2.5, (2,)):
+        with pytest.raises(ValueError, match="hidden: expected a positive integer, got"):
+            gb.models.RBM(3, hidden, seed=0)
+    for visible in (0, 4.0, (2, 3)):
+        with pytest.raises(ValueError, match="visible: expected a positive integer, got"):
+            gb.models.RBM(visible, 3, seed=0)

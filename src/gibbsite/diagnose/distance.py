@@ -29,7 +29,9 @@ def squared_exponential(bandwidth: float) -> "Similarity":
 
     def similarity(x: Tensor, y: Tensor) -> Tensor:
         flat_x, flat_y = x.reshape(len(x), -1).double(), y.reshape(len(y), -1).double()
-        return torch.exp(-torch.cdist(flat_x, flat_y).square() / (2 * bandwidth**2))
+        # differences first: |x|^2 + |y|^2 - 2 x.y, which cdist takes for many points, cancels far from the origin
+        distance = torch.cdist(flat_x, flat_y, compute_mode="donot_use_mm_for_euclid_dist")
+        return torch.exp(-distance.square() / (2 * bandwidth**2))
 
     return similarity
 
@@ -60,7 +62,10 @@ def total_variation(
     model = as_model(model, space)
     if not isinstance(model.space, Discrete):
         raise TypeError(f"model: expected a model on Binary or Categorical sites, got one on {model.space}")
+    x = model.space.check(x)
+    if not x.numel():
+        raise ValueError(f"x: expected a non-empty sample, got shape {tuple(x.shape)}")
     p = probabilities(model).to(x.device)
-    place = index(model.space, model.space.check(x)).flatten()
+    place = index(model.space, x).flatten()
     frequency = torch.bincount(place, minlength=len(p)).double() / len(place)
     return (frequency - p).abs().sum() / 2

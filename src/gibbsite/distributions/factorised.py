@@ -34,8 +34,10 @@ class Bernoulli(Distribution, Factorised, ClosedForm, Multilinear):
     def fit(cls, x: Tensor, *, pseudocount: float = 1.0) -> "Bernoulli":
         """The frequencies of data x, (n, *event) bits, with `pseudocount` zeros and ones added so that all are possible."""
         x = torch.as_tensor(x)
-        x, pseudocount = Binary(tuple(x.shape[1:])).check(x), number(pseudocount, "pseudocount", least=0)
-        p = (x.double().sum(0) + pseudocount) / (len(x) + 2 * pseudocount)
+        x = Binary(tuple(x.shape[1:])).check(x)
+        count = x.double().sum(0)
+        counts = _smoothed(torch.stack((len(x) - count, count), -1), pseudocount)
+        p = counts[..., 1] / counts.sum(-1)
         return cls(torch.logit(p).to(torch.get_default_dtype()))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,7 +71,7 @@ class Independent(Distribution, Factorised, ClosedForm, Multilinear):
         """The frequencies of data x, (n, *event) integers below `states`, with `pseudocount` of each state added."""
         x = torch.as_tensor(x)
         space = Categorical(tuple(x.shape[1:]), states)
-        count = space.embed(space.check(x), torch.float64).sum(0) + number(pseudocount, "pseudocount", least=0)
+        count = _smoothed(space.embed(space.check(x), torch.float64).sum(0), pseudocount)
         return cls((count / count.sum(-1, keepdim=True)).log().to(torch.get_default_dtype()))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -87,3 +89,15 @@ class Independent(Distribution, Factorised, ClosedForm, Multilinear):
             table = table.gather(1, sites[..., None].expand(-1, -1, table.shape[-1]))
             flat = flat.gather(1, sites)
         return table - table.gather(-1, flat[..., None].long())
+
+
+def _smoothed(counts: Float[Tensor, "*event states"], pseudocount: float) -> Float[Tensor, "*event states"]:
+    """counts + pseudocount, if none is 0."""
+    smoothed = counts + number(pseudocount, "pseudocount", least=0)
+    if not (smoothed > 0).all():
+        *site, value = (smoothed <= 0).nonzero()[0].tolist()
+        raise ValueError(
+            f"pseudocount: with {pseudocount} a value that the data never show would be impossible, and its logit infinite: "
+            f"site {site} is never {value}; give a pseudocount > 0"
+        )
+    return smoothed

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import final
 
 import torch
@@ -10,18 +11,24 @@ from torch import Tensor, nn
 
 from .. import random
 from ..check import floats, instance
-from ..model import Distribution
-from ..random import Seed
+from ..model import Distribution, dtype_of
+from ..random import Script, Seed
 from ..space import Real, whole
 from .normal import Moments
 
 
-def _log_weights(weights: Tensor | Sequence[float], count: int) -> Tensor:
-    w = torch.as_tensor(weights)
-    w = w if w.is_floating_point() else w.to(torch.get_default_dtype())
+def _log_weights(weights: Tensor | Sequence[float], count: int) -> Float[Tensor, " count"]:
+    """Their logarithms, normalised, in double precision."""
+    w = torch.as_tensor(weights, dtype=torch.float64)
     if tuple(w.shape) != (count,) or not bool((w >= 0).all()) or not bool(w.sum() > 0) or not bool(w.isfinite().all()):
         raise ValueError(f"weights: expected {count} non-negative numbers, one a component, got {w.tolist()}")
     return (w / w.sum()).log()
+
+
+def _normalised(log_weights: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
+    """The weights; those that float32 rounded do not sum to 1 in double precision by themselves."""
+    w = log_weights.exp()
+    return w / w.sum()
 
 
 def mixture_covariance(weights: Tensor, means: Float[Tensor, "k n"], covariances: Float[Tensor, "k n n"]) -> Tensor:
@@ -52,12 +59,16 @@ class Mixture(Distribution, Moments):
             if instance(component, Distribution, f"components[{place}]").space != components[0].space:
                 raise ValueError(f"components: expected one space, got {components[0].space} and {component.space}")
         self.components, self.space = nn.ModuleList(components), components[0].space
-        self.register_buffer("log_weights", _log_weights(weights, len(components)))
+        self.register_buffer("log_weights", _log_weights(weights, len(components)).to(self._type()))
+
+    def _type(self) -> torch.dtype:
+        """The widest of the components' types."""
+        return reduce(torch.promote_types, map(dtype_of, self.components))
 
     @property
     def weights(self) -> Float[Tensor, " components"]:
         """The probability of each component."""
-        return self.log_weights.exp()
+        return _normalised(self.log_weights)
 
     def _known(self) -> list[Moments]:
         unknown = [type(c).__name__ for c in self.components if not isinstance(c, Moments)]
@@ -78,10 +89,15 @@ class Mixture(Distribution, Moments):
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
         logs = torch.stack([component(x) for component in self.components], -1)
-        return (logs + self.log_weights.to(logs.dtype)).logsumexp(-1)
+        return (logs + _normalised(self.log_weights.to(logs.dtype)).log()).logsumexp(-1)
 
     def sample(self, n: int, *, seed: Seed) -> Tensor:
         n, source = whole(n, "n", 0), random.generator(seed, self.log_weights.device)
+        if isinstance(source, Script):
+            raise TypeError(
+                "Mixture: its draws cannot be enumerated, for how many come of each component is random; a transition "
+                "matrix can be read of gb.sample.Mixture([MH(Independent(q)) for q in components], weights)"
+            )
         which = random.categorical(self.log_weights.expand(n, -1), source)
         counts = which.bincount(minlength=len(self.components)).tolist()
         parts = [c for c in self.components if isinstance(c, Distribution)]
@@ -107,7 +123,7 @@ class NormalMixture(Distribution, Moments):
     def __init__(self, weights: Tensor | Sequence[float], means: Float[Tensor, "k n"], scale: Tensor | float):
         super().__init__()
         means = floats(means, "means", ("k", "n"))
-        scales = floats(scale, "scale").to(means)
+        scales = floats(scale, "scale", dtype=means.dtype).to(means)
         scales = floats(scales, "scale", means.shape[:1] if scales.ndim else ()).expand(len(means)).clone()
         if not bool((scales > 0).all()):
             raise ValueError("scale: expected positive standard deviations")
@@ -119,7 +135,7 @@ class NormalMixture(Distribution, Moments):
     @property
     def weights(self) -> Float[Tensor, " k"]:
         """The probability of each component."""
-        return self.log_weights.exp()
+        return _normalised(self.log_weights)
 
     @property
     def mean(self) -> Tensor:
@@ -132,7 +148,7 @@ class NormalMixture(Distribution, Moments):
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
         distance = (self.space.embed(x)[..., None, :] - self.means).square().sum(-1)
-        peak = self.log_weights - self.means.shape[1] * (self.scales.log() + 0.5 * math.log(2 * math.pi))
+        peak = _normalised(self.log_weights).log() - self.means.shape[1] * (self.scales.log() + 0.5 * math.log(2 * math.pi))
         return (peak - 0.5 * distance / self.scales.square()).logsumexp(-1)
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n dimension"]:

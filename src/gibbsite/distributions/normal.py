@@ -2,8 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Callable, Sequence
+from typing import Self, final
 
 import torch
 from jaxtyping import Float
@@ -42,8 +42,8 @@ class _Scale(nn.Module, ABC):
         """S^-1 x."""
 
     @abstractmethod
-    def pull(self, away: Tensor) -> Tensor:
-        """(S S^T)^-1 away: the precision matrix times it."""
+    def pull(self, away: Tensor) -> tuple[Tensor, Tensor]:
+        """|S^-1 away|^2, one number a state, and (S S^T)^-1 away."""
 
     @abstractmethod
     def log_det(self) -> Tensor:
@@ -53,6 +53,10 @@ class _Scale(nn.Module, ABC):
     def covariance(self) -> Tensor:
         """S S^T."""
 
+    @abstractmethod
+    def derive(self) -> None:
+        """Computes anew what is kept besides S for speed: S was made, loaded, or brought to another type."""
+
 
 @final
 class _Diagonal(_Scale):
@@ -61,8 +65,12 @@ class _Diagonal(_Scale):
 
     def __init__(self, scale: Tensor):
         super().__init__()
+        self.dims = scale.ndim
         self.register_buffer("scale", scale)
-        self.register_buffer("precision", scale.square().reciprocal())
+        self.register_buffer("precision", None, persistent=False)
+
+    def derive(self) -> None:
+        self.precision = self.scale.square().reciprocal()
 
     def stretch(self, noise: Tensor) -> Tensor:
         return noise * self.scale
@@ -70,8 +78,11 @@ class _Diagonal(_Scale):
     def whiten(self, x: Tensor) -> Tensor:
         return x / self.scale
 
-    def pull(self, away: Tensor) -> Tensor:
-        return away * self.precision
+    def pull(self, away: Tensor) -> tuple[Tensor, Tensor]:
+        pull, dims = away * self.precision, self.dims
+        if dims > 1:
+            return torch.linalg.vecdot(away.flatten(-dims), pull.flatten(-dims)), pull
+        return torch.linalg.vecdot(away, pull) if dims else away * pull, pull
 
     def log_det(self) -> Tensor:
         return self.scale.log().sum()
@@ -82,28 +93,54 @@ class _Diagonal(_Scale):
 
 @final
 class _Triangular(_Scale):
+    """S = L. Of two ways to L^-T L^-1 away the one product with the precision matrix is thrice as fast as two triangular
+    solves, and is taken where it is as good: its distance has a relative error of eps k^2 at worst, k the condition number
+    of the correlations, and k <= eps^(-1/4) leaves half of the digits, and all but one of a typical state's.
+    """
+
     lower: Tensor
-    precision: Tensor
+    precision: Tensor | None
 
     def __init__(self, lower: Tensor):
         super().__init__()
         self.register_buffer("lower", lower)
-        self.register_buffer("precision", torch.cholesky_inverse(lower))
+        self.register_buffer("precision", None, persistent=False)
+
+    def derive(self) -> None:
+        lower = _wide(self.lower)
+        spread = torch.linalg.svdvals(lower / torch.linalg.vector_norm(lower, dim=1, keepdim=True)).square()
+        good = bool(spread[0] <= spread[-1] * torch.finfo(lower.dtype).eps ** -0.25)
+        self.precision = torch.cholesky_inverse(lower).to(self.lower.dtype) if good else None
 
     def stretch(self, noise: Tensor) -> Tensor:
         return noise @ self.lower.T
 
     def whiten(self, x: Tensor) -> Tensor:
-        return torch.linalg.solve_triangular(self.lower.T, x, upper=True, left=False)
+        return _solved(x, self.lower.T, upper=True)
 
-    def pull(self, away: Tensor) -> Tensor:
-        return away @ self.precision
+    def pull(self, away: Tensor) -> tuple[Tensor, Tensor]:
+        if (precision := self.precision) is not None:
+            pull = away @ precision.to(away.dtype)
+            return torch.linalg.vecdot(away, pull), pull
+        white = self.whiten(away)
+        return torch.linalg.vecdot(white, white), _solved(white, self.lower, upper=False)
 
     def log_det(self) -> Tensor:
         return self.lower.diagonal().log().sum()
 
     def covariance(self) -> Tensor:
         return self.lower @ self.lower.T
+
+
+def _solved(x: Tensor, factor: Tensor, *, upper: bool) -> Tensor:
+    """x factor^-1 for each row x."""
+    rows = _wide(x).reshape(-1, len(factor))
+    return torch.linalg.solve_triangular(factor.to(rows.dtype), rows, upper=upper, left=False).reshape(x.shape).to(x.dtype)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """x in a type that LAPACK knows."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 @final
@@ -134,6 +171,8 @@ class Normal(Distribution, Moments, ClosedScore):
                 f"mean, covariance: expected shapes (n,) and (n, n), got {tuple(mean.shape)} and {tuple(covariance.shape)}; "
                 "for states of another shape use Normal.diagonal(mean, scale)"
             )
+        if mean.is_floating_point():  # of two types the wider
+            mean, covariance = (t.to(torch.promote_types(mean.dtype, covariance.dtype)) for t in (mean, covariance))
         if not torch.allclose(covariance, covariance.T):
             raise ValueError("covariance: expected a symmetric matrix")
         lower, failed = torch.linalg.cholesky_ex(covariance)
@@ -146,13 +185,24 @@ class Normal(Distribution, Moments, ClosedScore):
         self.space = Real(tuple(mean.shape))
         self.scale = scale
         self.register_buffer("location", mean.detach().clone())
-        self.register_buffer("log_peak", -0.5 * mean.numel() * math.log(2 * math.pi) - scale.log_det())
+        self.register_buffer("log_peak", None, persistent=False)
+        self.register_load_state_dict_post_hook(_derive_again)
+        self._derive()
+
+    def _derive(self) -> None:
+        self.scale.derive()
+        self.log_peak = -0.5 * self.location.numel() * math.log(2 * math.pi) - self.scale.log_det()
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        module = super()._apply(fn, recurse)
+        self._derive()  # from the moments in their new type: those of float32 in double would not integrate to 1
+        return module
 
     @classmethod
     def diagonal(cls, mean: Float[Tensor, "*event"], scale: Float[Tensor, "*event"] | float) -> "Normal":
         """Independent entries with these means and standard deviations, on states of the shape of `mean`."""
         mean = floats(mean, "mean")
-        spread = floats(scale, "scale").to(mean)
+        spread = floats(scale, "scale", dtype=mean.dtype).to(mean)
         spread = floats(spread, "scale", mean.shape if spread.ndim else ()).expand(mean.shape).clone()
         if not bool((spread > 0).all()):
             raise ValueError("scale: expected positive standard deviations")
@@ -175,20 +225,16 @@ class Normal(Distribution, Moments, ClosedScore):
         return self.scale.covariance()
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
-        away = self.space.embed(x) - self.location
-        return torch.add(self.log_peak, self._dot(away, self.scale.pull(away)), alpha=-0.5)
+        return torch.add(self.log_peak, self.scale.pull(self.space.embed(x) - self.location)[0], alpha=-0.5)
 
     def closed_score(self, x: Tensor) -> tuple[Float[Tensor, "*batch"], Tensor]:
-        back = self.location - self.space.embed(x)
-        pull = self.scale.pull(back)
-        return torch.add(self.log_peak, self._dot(back, pull), alpha=-0.5), pull
-
-    def _dot(self, a: Tensor, b: Tensor) -> Tensor:
-        dims = len(self.space.shape)
-        if dims > 1:
-            a, b = a.flatten(-dims), b.flatten(-dims)
-        return torch.linalg.vecdot(a, b) if dims else a * b
+        distance, pull = self.scale.pull(self.location - self.space.embed(x))
+        return torch.add(self.log_peak, distance, alpha=-0.5), pull
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n *event"]:
         n, source = whole(n, "n", 0), random.generator(seed, self.location.device)
         return self.location + self.scale.stretch(random.normal((n, *self.space.shape), source, self.location.dtype))
+
+
+def _derive_again(normal: Normal, _: object) -> None:
+    normal._derive()

@@ -17,7 +17,7 @@ from .mixture import NormalMixture
 from .normal import Moments
 
 
-def twenty_five_gaussians(*, spacing: float = 1.0, scale: float = 0.084) -> NormalMixture:
+def twenty_five_gaussians(*, spacing: float = 1.0, scale: float = 0.084, dtype: torch.dtype | None = None) -> NormalMixture:
     """25 equal normal laws on a 5 x 5 grid; with the defaults the mean log-likelihood of its own samples is -1.10 nats.
 
     References: Che et al. (2020), Your GAN is secretly an energy-based model; Xiao et al. (2021), VAEBM.
@@ -28,11 +28,11 @@ def twenty_five_gaussians(*, spacing: float = 1.0, scale: float = 0.084) -> Norm
         >>> round(q(q.sample(100_000, seed=0)).mean().item(), 1)
         -1.1
     """
-    line = number(spacing, "spacing") * torch.arange(-2.0, 3.0)
+    line = number(spacing, "spacing") * torch.arange(-2.0, 3.0, dtype=dtype)
     return NormalMixture(torch.ones(25), torch.cartesian_prod(line, line), scale)
 
 
-def two_moons(*, scale: float = 0.1, points: int = 64) -> NormalMixture:
+def two_moons(*, scale: float = 0.1, points: int = 64, dtype: torch.dtype | None = None) -> NormalMixture:
     """Two interlocked half circles of radius 1, each as `points` equal normal laws along its arc.
 
     Example:
@@ -41,7 +41,7 @@ def two_moons(*, scale: float = 0.1, points: int = 64) -> NormalMixture:
         torch.Size([3, 2])
     """
     points = whole(points, "points")
-    angle = math.pi * (torch.arange(points) + 0.5) / points
+    angle = math.pi * (torch.arange(points, dtype=dtype or torch.get_default_dtype()) + 0.5) / points
     upper = torch.stack((angle.cos() - 0.5, angle.sin() - 0.25), -1)
     return NormalMixture(torch.ones(2 * points), torch.cat((upper, -upper)), scale)
 
@@ -60,18 +60,14 @@ class Rings(Distribution, Moments):
     """
 
     radii: Tensor
-    log_weights: Tensor
-    log_constants: Tensor
 
-    def __init__(self, radii: Sequence[float] = (1.0, 2.0, 3.0), *, width: float = 0.15):
+    def __init__(self, radii: Sequence[float] = (1.0, 2.0, 3.0), *, width: float = 0.15, dtype: torch.dtype | None = None):
         super().__init__()
         self.width, self.space = number(width, "width", above=0), Real(2)
-        r = torch.tensor([number(radius, f"radii[{place}]", least=0) for place, radius in enumerate(radii)])
-        if not len(r):
+        values = [number(radius, f"radii[{place}]", least=0) for place, radius in enumerate(radii)]
+        if not values:
             raise ValueError("radii: expected at least one, got none")
-        self.register_buffer("radii", r)
-        self.register_buffer("log_weights", torch.full_like(r, -math.log(len(r))))
-        self.register_buffer("log_constants", (2 * math.pi * self._powers(r.double())[1]).log().to(r.dtype))
+        self.register_buffer("radii", torch.tensor(values, dtype=dtype))
 
     def _powers(self, r: Tensor) -> list[Tensor]:
         """The integrals of t^n exp(-(t - R)^2 / (2 width^2)) over t > 0, n = 0, 1, 2, 3."""
@@ -88,16 +84,17 @@ class Rings(Distribution, Moments):
     @property
     def covariance(self) -> Tensor:
         powers = self._powers(self.radii.double())
-        variance = 0.5 * (self.log_weights.double().exp() * powers[3] / powers[1]).sum()
+        variance = 0.5 * (powers[3] / powers[1]).mean()
         return (variance * torch.eye(2, dtype=torch.float64, device=self.radii.device)).to(self.radii.dtype)
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
         away = (torch.linalg.vector_norm(self.space.embed(x), dim=-1, keepdim=True) - self.radii) / self.width
-        return (self.log_weights - self.log_constants - 0.5 * away.square()).logsumexp(-1)
+        log_constants = (2 * math.pi * len(self.radii) * self._powers(self.radii)[1]).log()
+        return (-0.5 * away.square() - log_constants).logsumexp(-1)
 
     def sample(self, n: int, *, seed: Seed) -> Float[Tensor, "n 2"]:
         n, source = whole(n, "n", 0), random.generator(seed, self.radii.device)
-        ring = self.radii.double()[random.categorical(self.log_weights.expand(n, -1), source)]
+        ring = self.radii.double()[random.integers(len(self.radii), (n,), source)]
         low, high = torch.zeros_like(ring), ring + 12 * self.width
         wanted = random.uniform((n,), source) * self._below(high, ring)
         for _ in range(60):
@@ -123,11 +120,19 @@ class Pinwheel(Distribution):
 
     angles: Tensor
 
-    def __init__(self, arms: int = 5, *, radial: float = 0.3, tangential: float = 0.05, bend: float = 1.5):
+    def __init__(
+        self,
+        arms: int = 5,
+        *,
+        radial: float = 0.3,
+        tangential: float = 0.05,
+        bend: float = 1.5,
+        dtype: torch.dtype | None = None,
+    ):
         super().__init__()
         arms, self.bend, self.space = whole(arms, "arms"), number(bend, "bend"), Real(2)
         self.radial, self.tangential = number(radial, "radial", above=0), number(tangential, "tangential", above=0)
-        self.register_buffer("angles", 2 * math.pi * torch.arange(arms) / arms)
+        self.register_buffer("angles", 2 * math.pi * torch.arange(arms, dtype=dtype or torch.get_default_dtype()) / arms)
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
         x = self.space.embed(x)

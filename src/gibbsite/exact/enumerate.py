@@ -38,6 +38,8 @@ def states(space: Space) -> Int[Tensor, "states *event"]:
 def index(space: Discrete, x: Int[Tensor, "..."]) -> Int[Tensor, "*batch"]:
     """The place of each state in `states(space)`."""
     instance(space, Discrete, "space")
+    if space.states**space.sites > 1 << 63:
+        raise ValueError(f"space: expected at most 2^63 states, whose places fit an int64, got {space.states}^{space.sites}")
     place = space.states ** torch.arange(space.sites - 1, -1, -1, device=x.device)
     return (x.reshape(*space.batch(x), -1).long() * place).sum(-1)
 

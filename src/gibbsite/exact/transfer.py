@@ -5,6 +5,7 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from ..space import whole
 
@@ -29,8 +30,11 @@ def kaufman_log_z(rows: int, columns: int, coupling: float | Tensor) -> Float[Te
     if not K > 0:
         raise ValueError(f"coupling: expected a positive number, got {coupling}")
     order = torch.arange(2 * rows, dtype=torch.float64, device=K.device)
-    cosh_g = torch.cosh(2 * K) / torch.tanh(2 * K) - torch.cos(math.pi * order / rows)
-    rest = torch.acosh(cosh_g[1:])
+    # in logarithms, for e^K may overflow: cosh 2K coth 2K = e^peak, and acosh y = log y + log(1 + sqrt(1 - y^-2))
+    log_two_sinh = 2 * K + torch.log(-torch.expm1(-4 * K))
+    peak = 4 * K + 2 * torch.log1p(torch.exp(-4 * K)) - log_two_sinh - math.log(2)
+    log_cosh_g = peak + torch.log1p(-torch.cos(math.pi * order[1:] / rows) * torch.exp(-peak))
+    rest = log_cosh_g + torch.log1p(torch.sqrt(-torch.expm1(-2 * log_cosh_g)))
     g = torch.cat(((2 * K + torch.log(torch.tanh(K)))[None], rest))
     half = columns * g / 2
     log_cosh = torch.logaddexp(half, -half)
@@ -41,7 +45,7 @@ def kaufman_log_z(rows: int, columns: int, coupling: float | Tensor) -> Float[Te
     sign = torch.stack((*[torch.ones_like(K)] * 3, torch.tanh(half[0])))
     largest = terms.max()
     total = largest + torch.log((sign * torch.exp(terms - largest)).sum())
-    return total - math.log(2) + rows * columns / 2 * torch.log(2 * torch.sinh(2 * K))
+    return total - math.log(2) + rows * columns / 2 * log_two_sinh
 
 
 def strip_log_z(
@@ -50,27 +54,55 @@ def strip_log_z(
     """log Z of a length x width Ising strip by its transfer matrix; periodic in both directions or in none.
 
     Z = trace(T^length), T = diag(v)^(1/2) exp(K s s') diag(v)^(1/2), v the weight within a row; open: v^(1/2)' T^(length-1)
-    v^(1/2), in logarithms, so that no coupling or field is too strong.
+    v^(1/2). A row has the shorter side's sites, 12 at most. Sums of positive terms in logarithms, so that no coupling or
+    field is too strong: the trace is sum_i lambda_i^length where no term is negative, and otherwise, round an odd length of
+    antiferromagnetic rows, the sum over first rows of the weight with which each returns.
     """
     _check_sides(length, width, periodic)
+    length, width = max(length, width), min(length, width)
     coupling, field = _number(coupling, "coupling"), _number(field, "field")
-    if not 1 <= width <= 12:
-        raise ValueError(f"width: expected 1 to 12 sites, got {width}")
+    if width > 12:
+        raise ValueError(f"sides: expected 1 to 12 sites in one direction, got {length} x {width}")
     code = torch.arange(2**width)[:, None] >> torch.arange(width) & 1
     s = (2 * code - 1).double().to(coupling.device)
     within = s[:, 1:] * s[:, :-1] if not periodic else s * s.roll(1, 1)
     half_row = (coupling * within.sum(1) + field * s.sum(1)) / 2
+    if periodic and length % 2 and coupling < 0:
+        return _log_trace(length, coupling, half_row, s)
     log_t = half_row[:, None] + coupling * (s @ s.T) + half_row
     if periodic:
         shift = log_t.max()
-        value = torch.linalg.eigvalsh(torch.exp(log_t - shift))
-        log_power = value.abs().clamp(min=torch.finfo(value.dtype).tiny).log() * length
-        largest = log_power.max()
-        return largest + (value.sign() ** length * torch.exp(log_power - largest)).sum().log() + length * shift
+        value = torch.linalg.eigvalsh(torch.exp(log_t - shift)).abs()
+        return torch.logsumexp(value.clamp(min=torch.finfo(value.dtype).tiny).log() * length, 0) + length * shift
     log_vector = half_row
     for _ in range(length - 1):
         log_vector = torch.logsumexp(log_t + log_vector, 1)
     return torch.logsumexp(half_row + log_vector, 0)
+
+
+def _log_trace(length: int, coupling: Tensor, half_row: Float[Tensor, " rows"], s: Float[Tensor, "rows width"]) -> Tensor:
+    """log trace(T^length), row after row in logarithms: no signed terms cancel, as eigenvalues would.
+
+    One first row stands for all that are its rotations and reflections; exp(K s s') acts site by site.
+    """
+    width, place = s.shape[1], 2 ** torch.arange(s.shape[1], device=s.device)
+    spins = (s > 0).long()
+    images = [(turned.roll(k, 1) * place).sum(1) for turned in (spins, spins.flip(1)) for k in range(width)]
+    first, count = torch.stack(images).amin(0).unique(return_counts=True)
+    from_first = half_row[first, None] + coupling * (s[first] @ s.T) + half_row
+    log_weight = from_first
+    for _ in range(length - 2):
+        log_weight = checkpoint(_next_row, log_weight, coupling, half_row, use_reentrant=False, preserve_rng_state=False)
+    return torch.logsumexp(torch.logsumexp(log_weight + from_first, 1) + count.to(half_row.dtype).log(), 0)
+
+
+def _next_row(log_weight: Float[Tensor, "first rows"], coupling: Tensor, half_row: Float[Tensor, " rows"]) -> Tensor:
+    """log(T w) for each vector w."""
+    table = log_weight + half_row
+    for site in range(len(half_row).bit_length() - 1):
+        bit = table.view(len(table), -1, 2, 2**site)
+        table = torch.logaddexp(bit + coupling, bit.flip(2) - coupling).flatten(1)
+    return table + half_row
 
 
 def _check_sides(length: int, width: int, periodic: bool) -> None:

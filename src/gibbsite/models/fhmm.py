@@ -62,7 +62,7 @@ class FHMM(Model, ClosedForm, Blocked):
         variance = number(variance, "variance", above=0)
         self.space = Binary((len(observations), len(weight)))
         self.weight = nn.Parameter(weight.detach().clone())
-        self.bias = nn.Parameter(floats(bias, "bias", ()).detach().to(weight).clone())
+        self.bias = nn.Parameter(floats(bias, "bias", (), dtype=weight.dtype).detach().to(weight).clone())
         self.register_buffer("observations", observations.detach().to(weight).clone())
         self.register_buffer("variance", torch.tensor(variance, dtype=weight.dtype, device=weight.device))
         self.register_buffer("start", _probability("start", start, weight))
@@ -225,7 +225,7 @@ def _draw_chain(seen: Float[Tensor, "B L 2"], start: Tensor, stay: Tensor, sourc
 
 
 def _probability(name: str, value: Tensor | float, weight: Tensor) -> Float[Tensor, " K"]:
-    p = floats(value, name).to(weight)
+    p = floats(value, name, dtype=weight.dtype).to(weight)
     if tuple(p.shape) not in ((), weight.shape) or not bool(((p > 0) & (p < 1)).all()):
         raise ValueError(f"{name}: expected a probability in (0, 1), one or {len(weight)}, got {value}")
     return p.expand(len(weight)).clone()

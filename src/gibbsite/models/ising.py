@@ -51,13 +51,34 @@ class Ising(Model, Coloured, Multilinear, Ferromagnet):
         self.space = Binary(sites)
 
     @classmethod
-    def from_edges(cls, sites: int, edges: Tensor, weights: Tensor | float, field: Tensor | float = 0.0) -> Self:
-        """Couplings `weights` (one a pair, or one for all) on the pairs `edges` (E, 2), each pair once."""
-        return cls(SparseCouplings(sites, torch.as_tensor(edges), torch.as_tensor(weights)), field)
+    def from_edges(
+        cls,
+        sites: int,
+        edges: Tensor,
+        weights: Tensor | float,
+        field: Tensor | float = 0.0,
+        *,
+        dtype: torch.dtype | None = None,
+    ) -> Self:
+        """Couplings `weights` (one a pair, or one for all) on the pairs `edges` (E, 2), each pair once.
+
+        Numbers become torch's default type, or `dtype`: 0.4 in float32 stays its float32 value after `.double()`.
+        """
+        return cls(SparseCouplings(sites, torch.as_tensor(edges), torch.as_tensor(weights, dtype=dtype)), field)
 
     @classmethod
-    def lattice(cls, side: int | Sequence[int], *, coupling: float, field: float = 0.0, periodic: bool = True) -> Self:
+    def lattice(
+        cls,
+        side: int | Sequence[int],
+        *,
+        coupling: float,
+        field: float = 0.0,
+        periodic: bool = True,
+        dtype: torch.dtype | None = None,
+    ) -> Self:
         """The nearest-neighbour lattice, side x side or with the given sides; `coupling` is K, each edge once.
+
+        For exact comparisons give `dtype=torch.float64` here: `.double()` afterwards keeps K rounded to float32.
 
         Example:
             >>> import gibbsite as gb
@@ -66,7 +87,8 @@ class Ising(Model, Coloured, Multilinear, Ferromagnet):
         """
         sides = tuple(whole(length, "side") for length in (side if isinstance(side, Sequence) else (side, side)))
         edges = lattice_edges(sides, periodic)
-        return cls.from_edges(int(torch.tensor(sides).prod()), edges, torch.tensor(number(coupling, "coupling")), field)
+        coupling = number(coupling, "coupling")
+        return cls.from_edges(int(torch.tensor(sides).prod()), edges, coupling, field, dtype=dtype)
 
     @classmethod
     def from_theta(cls, side: int | Sequence[int], *, theta: float, field: float = 0.0, periodic: bool = True) -> Self:

@@ -73,8 +73,11 @@ class Potts(Model, Coloured, Multilinear, Ferromagnet):
         coupling: float,
         field: Tensor | float = 0.0,
         periodic: bool = True,
+        dtype: torch.dtype | None = None,
     ) -> Self:
         """The nearest-neighbour lattice with J(a, b) = coupling [a = b], each edge once; side x side, or the given sides.
+
+        For exact comparisons give `dtype=torch.float64` here: `.double()` afterwards keeps K rounded to float32.
 
         Example:
             >>> import gibbsite as gb
@@ -83,7 +86,7 @@ class Potts(Model, Coloured, Multilinear, Ferromagnet):
         """
         sides = tuple(whole(length, "side") for length in (side if isinstance(side, Sequence) else (side, side)))
         edges = lattice_edges(sides, periodic)
-        table = number(coupling, "coupling") * torch.eye(whole(states, "states", 2))
+        table = number(coupling, "coupling") * torch.eye(whole(states, "states", 2), dtype=dtype)
         return cls.from_edges(math.prod(sides), states, edges, table.expand(len(edges), -1, -1), field)
 
     @property
