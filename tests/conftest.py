@@ -1,8 +1,15 @@
-"""Options and fixtures of every test: --device, and the global random states (torch, numpy) held still."""
+"""Options and fixtures of every test: --device, where data lie, and the global random states (torch, numpy) held still."""
+
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+
+BESIDE = Path(__file__).parents[2] / "shared" / "data"
+if BESIDE.is_dir():
+    os.environ.setdefault("GIBBSITE_DATA", str(BESIDE))
 
 
 def pytest_addoption(parser):
@@ -12,6 +19,15 @@ def pytest_addoption(parser):
 @pytest.fixture
 def device(request):
     return torch.device(request.config.getoption("--device"))
+
+
+@pytest.fixture(scope="session")
+def data():
+    """Where data sets lie that no dependency brings along; a test without them is skipped, for it may not fetch them."""
+    given = os.environ.get("GIBBSITE_DATA")
+    if not given:
+        pytest.skip(f"GIBBSITE_DATA is not set and {BESIDE} does not exist: the data sets are not here")
+    return Path(given)
 
 
 def global_random_states() -> dict[str, object]:

@@ -1,6 +1,6 @@
 """gibbsite: energy-based models, p(x) = exp U(x) / Z, sampled exactly and normalised from both sides."""
 
-from . import diagnose, distributions, exact, learn, models, sample
+from . import datasets, diagnose, distributions, exact, learn, models, sample
 from .algebra import Geometric, Path, Product, Pullback, Tempered, Tilt
 from .local import score, site_logits
 from .model import Blocked, ClosedForm, ClosedScore, Composite, Distribution, Factorised, Ferromagnet, Model, Potential
