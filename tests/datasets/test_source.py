@@ -71,7 +71,7 @@ def test_what_is_given_comes_first_in_any_form(places, server):
 
 @pytest.mark.parametrize(("raw", "words"), [(gzip.compress(b"other"), "expected content with SHA-256"),
                                             (gzip.compress(CONTENT)[:20], "cannot be read"),
-                                            (b"plain", "cannot be read")])  # fmt: skip
+                                            (b"plain", "cannot be read")], ids=["other", "cut short", "plain"])  # fmt: skip
 def test_a_file_that_is_not_the_right_one_is_refused(places, server, raw, words):
     given, cache, public = places
     put(public, "rows.gz", raw)
