@@ -57,6 +57,7 @@ REAL_MODELS = {
     "posterior": lambda: M.Posterior(
         D.Normal.standard(3), lambda theta, d: -(d - theta[..., None, :]).square().sum(-1), torch.ones(5, 3), batch_size=2
     ),
+    "latent": lambda: D.LatentNormal(D.FixedScale(M.perceptron(1, 2, seed=0), 0.3), 1, 2),
     "callable": lambda: gb.Potential(lambda x: -x.pow(4).sum(-1), gb.Real(3)),
 }
 DRAWN = [

@@ -66,6 +66,8 @@ class Contrastive(Objective):
         drawn = self.negatives.draw(self.model, data, seed=seed)
         loss = contrastive(self.model, data, drawn.x, drawn.log_weight)
         metrics = {"gap": loss.detach()}
+        if drawn.log_weight is not None:
+            metrics["ess"] = 1 / drawn.log_weight.detach().softmax(0).square().sum()
         if drawn.acceptance is not None:
             metrics["acceptance"] = drawn.acceptance
         if drawn.loss is not None:

@@ -2,9 +2,9 @@
 
 from .fhmm import FHMM
 from .ising import Ising
-from .net import MLP, ResidualNet
+from .net import MLP, ResidualNet, perceptron
 from .posterior import Posterior, StochasticScore
 from .potts import Potts
 from .rbm import RBM
 
-__all__ = ["FHMM", "MLP", "RBM", "Ising", "Posterior", "Potts", "ResidualNet", "StochasticScore"]
+__all__ = ["FHMM", "MLP", "RBM", "Ising", "Posterior", "Potts", "ResidualNet", "StochasticScore", "perceptron"]

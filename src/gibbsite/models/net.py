@@ -62,6 +62,26 @@ class MLP(Model):
         return self.readout(z)[..., 0]
 
 
+def perceptron(
+    inputs: int, outputs: int, hidden: Sequence[int] = (), *, activation: type[nn.Module] = nn.SiLU, seed: Seed = 0
+) -> nn.Sequential:
+    """A network of linear layers from vectors to vectors, such as a decoder or an encoder; drawn as the layers of `MLP`.
+
+    Example:
+        >>> import torch
+        >>> from gibbsite.models import perceptron
+        >>> perceptron(2, 3, (16, 16), seed=0)(torch.zeros(5, 2)).shape
+        torch.Size([5, 3])
+    """
+    widths, source = [whole(width, "widths") for width in (inputs, *hidden, outputs)], random.generator(seed)
+    if not (isinstance(activation, type) and issubclass(activation, nn.Module)):
+        raise TypeError(f"activation: expected a class of modules such as torch.nn.SiLU, got {activation!r}")
+    layers: list[nn.Module] = []
+    for a, b in pairwise(widths):
+        layers += [_linear(a, b, source), activation()]
+    return nn.Sequential(*layers[:-1])
+
+
 @final
 class ResidualNet(Model):
     """A residual convolutional network on images: blocks of two 3 x 3 convolutions, mean-pooled, then a linear readout.
