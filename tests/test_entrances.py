@@ -7,11 +7,12 @@ import torch
 
 import gibbsite as gb
 
-S, M, D, A, E, G = gb.sample, gb.models, gb.distributions, gb.sample.adapt, gb.exact, gb.diagnose
+S, M, D, A, E, G, L = gb.sample, gb.models, gb.distributions, gb.sample.adapt, gb.exact, gb.diagnose, gb.learn
 NAN, INF = float("nan"), float("inf")
 ising, spins = M.Ising.lattice((2, 3), coupling=0.3), torch.zeros(4, 6, dtype=torch.int8)
 normal, points = D.Normal.standard(2), torch.zeros(4, 2)
 chain = gb.run(S.Gibbs(), ising, spins, steps=5, seed=0)
+tokens = gb.Tokens(2, 3, 0)
 tempering = S.Tempering(S.Gibbs(), ising.space.uniform())
 
 
@@ -343,6 +344,83 @@ ROWS = [
     ("hamming_similarity", lambda: G.hamming_similarity(spins, spins[:, :2]), "x, y: expected states of one shape"),
     ("mmd", lambda: G.mmd(spins, spins[:0]), "x, y: expected non-empty samples of one shape"),
     ("squared_exponential", lambda: G.squared_exponential(0), "bandwidth: expected a positive number, got 0"),
+    # losses
+    ("NCE", lambda: L.NCE(ising, ising), "noise: expected a gibbsite.Distribution, got Ising"),
+    ("NCE", lambda: L.NCE(ising, SAMPLERS["Bernoulli"], ratio=0), "ratio: expected a positive number, got 0"),
+    ("NCE", lambda: L.NCE(plain, normal), "model: expected a gibbsite.Model, got function; wrap a callable as"),
+    (
+        "nce",
+        lambda: L.nce(ising, spins, spins, noise=SAMPLERS["Bernoulli"], log_z=L.Constant()),
+        "noise: expected a distribution on the model's Binary(shape=(6,)), got one on Binary(shape=(1,))",
+    ),
+    (
+        "nce",
+        lambda: L.nce(ising, spins[:0], spins, noise=ising.space.uniform(), log_z=L.Constant()),
+        "data, negatives: expected at least one of each, got 0 and 4",
+    ),
+    (
+        "DynamicNCE",
+        lambda: L.DynamicNCE(ising, ising.space.uniform(), alpha=1.5),
+        "alpha: expected a number above 0 and at most 1, got 1.5",
+    ),
+    ("Constant", lambda: L.Constant(NAN), "start: expected a finite number, got nan"),
+    ("PerLength", lambda: L.PerLength(gb.Real(2), torch.ones(3)), "space: expected a gibbsite.Tokens, got Real"),
+    ("PerLength", lambda: L.PerLength(tokens, torch.ones(3)), "probabilities: expected 3 that sum to 1, one a length from"),
+    ("PerLength", lambda: L.PerLength(tokens, [0.5, 0.5]), "probabilities: expected finite floats of shape (3,), got float"),
+    ("PerLength", lambda: L.PerLength.fit(tokens, torch.zeros(0, 2, dtype=torch.long)), "at least one sequence, got none"),
+    (
+        "ConditionalNCE",
+        lambda: L.ConditionalNCE(plain, torch.nn.Identity()),
+        "conditional: expected a torch.nn.modules.Module, got function; a module that maps contexts to a gibbsite.Model",
+    ),
+    (
+        "RankingNCE",
+        lambda: L.RankingNCE(torch.nn.Identity(), torch.nn.Identity(), 0),
+        "negatives: expected a positive integer, got 0",
+    ),
+    (
+        "RankingNCE",
+        lambda: L.RankingNCE(torch.nn.Identity(), torch.nn.Identity())((points, spins), seed=0),
+        "conditional(context): expected a gibbsite.Model, got Tensor",
+    ),
+    (
+        "conditional_nce",
+        lambda: L.conditional_nce(torch.zeros(1, 4)),
+        "ratios: expected (1 + k, batch) with k >= 1, got (1, 4)",
+    ),
+    ("ranking_nce", lambda: L.ranking_nce(torch.zeros(4)), "ratios: expected (1 + k, batch) with k >= 1, got (4,)"),
+    ("ScoreMatching", lambda: L.ScoreMatching(ising), "model: expected one on Real states, got one on Binary(shape=(6,))"),
+    ("score_matching", lambda: L.score_matching(normal, points[:0]), "data: expected at least one state"),
+    (
+        "score_matching",
+        lambda: L.score_matching(normal, NAN * points),
+        "data: expected finite floats of shape (*, 2), got nan",
+    ),
+    ("SlicedScoreMatching", lambda: L.SlicedScoreMatching(normal, 0), "slices: expected a positive integer, got 0"),
+    ("sliced_score_matching", lambda: L.sliced_score_matching(normal, points, 0.5, seed=0), "slices: expected a positive"),
+    ("DenoisingScoreMatching", lambda: L.DenoisingScoreMatching(normal, 0.0), "scale: expected a positive number, got 0.0"),
+    (
+        "denoising_score_matching",
+        lambda: L.denoising_score_matching(normal, points, -1, seed=0),
+        "scale: expected a positive number, got -1",
+    ),
+    (
+        "PseudoLikelihood",
+        lambda: L.PseudoLikelihood(ising, sites=7),
+        "sites: expected at most the 6 sites of the model, got 7",
+    ),
+    ("pseudo_likelihood", lambda: L.pseudo_likelihood(normal, points), "model: expected one on Binary or Categorical sites"),
+    ("pseudo_likelihood", lambda: L.pseudo_likelihood(ising, spins[:0]), "data: expected at least one state, got none"),
+    (
+        "RatioMatching",
+        lambda: L.RatioMatching(normal),
+        "model: expected one on Binary or Categorical sites, got one on Real",
+    ),
+    (
+        "ratio_matching",
+        lambda: L.ratio_matching(ising, 2 + spins),
+        "data: expected integers in [0, 2) of shape (*, 6), got 2",
+    ),
     ("total_variation", lambda: G.total_variation(points, normal), "model: expected a model on Binary or Categorical"),
 ]
 

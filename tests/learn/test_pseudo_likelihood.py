@@ -132,19 +132,3 @@ def test_objectives_are_their_losses(double):
     block = L.PseudoLikelihood(model, sites=2)(data, seed=torch.Generator().manual_seed(5)).loss
     assert torch.equal(block, L.pseudo_likelihood(model, data, sites))
     assert gradient(block, list(model.parameters())).abs().max() > 0
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: L.pseudo_likelihood(gb.distributions.Normal.standard(2), torch.zeros(3, 2)), "see score_matching for Real"),
-        (lambda: L.pseudo_likelihood(ising(), torch.zeros(0, 4, dtype=torch.int8)), "at least one state, got none"),
-        (lambda: L.pseudo_likelihood(ising(), torch.full((2, 4), 3)), "data: expected integers in [0, 2)"),
-        (lambda: L.PseudoLikelihood(ising(), sites=5), "sites: expected at most the 4 sites of the model, got 5"),
-        (lambda: L.RatioMatching(gb.distributions.Normal.standard(2)), "expected one on Binary or Categorical"),
-    ],
-)
-def test_mistakes(call, words):
-    with pytest.raises((TypeError, ValueError)) as raised:
-        call()
-    assert words in str(raised.value)

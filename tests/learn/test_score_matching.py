@@ -223,19 +223,3 @@ def test_a_flat_potential_has_score_zero(double):
     flat_one = gb.Potential(lambda x: 0 * x.sum(-1), gb.Real(2))
     assert float(L.score_matching(flat_one, torch.ones(3, 2))) == 0
     assert float(L.score_matching(gb.Potential(lambda x: x.sum(-1), gb.Real(2)), torch.ones(3, 2))) == 1
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: L.ScoreMatching(gb.models.RBM(3, 2)), "model: expected one on Real states, got one on Binary"),
-        (lambda: L.score_matching(quadratic(), torch.zeros(0, 2)), "data: expected at least one state"),
-        (lambda: L.score_matching(quadratic(), torch.full((2, 2), float("nan"))), "data: expected finite floats"),
-        (lambda: L.SlicedScoreMatching(quadratic(), 0), "slices: expected a positive integer, got 0"),
-        (lambda: L.DenoisingScoreMatching(quadratic(), 0.0), "scale: expected a positive number, got 0.0"),
-    ],
-)
-def test_mistakes(call, words):
-    with pytest.raises((TypeError, ValueError)) as raised:
-        call()
-    assert words in str(raised.value)

@@ -54,6 +54,7 @@ def conditional_nce(ratios: Float[Tensor, "1+k batch"]) -> Float[Tensor, ""]:
     References: Ma and Collins (2018), Noise contrastive estimation and negative sampling for conditional models; EBM-SLP,
     section 4.1.3; Deng et al. (2020), Residual energy-based models, eq. 3.
     """
+    ratios = checked(ratios)
     told = ratios - torch.tensor(float(len(ratios) - 1), dtype=ratios.dtype).log()
     return nn.functional.softplus(-told[0]).mean() + nn.functional.softplus(told[1:]).sum(0).mean()
 
@@ -63,7 +64,14 @@ def ranking_nce(ratios: Float[Tensor, "1+k batch"]) -> Float[Tensor, ""]:
 
     References: Ma and Collins (2018), eq. 4; Jozefowicz et al. (2016).
     """
-    return -ratios.log_softmax(0)[0].mean()
+    return -checked(ratios).log_softmax(0)[0].mean()
+
+
+def checked(ratios: Tensor) -> Float[Tensor, "1+k batch"]:
+    """The ratios, if there are data and noise among them."""
+    if ratios.ndim != 2 or len(ratios) < 2 or not ratios.shape[1]:
+        raise ValueError(f"ratios: expected (1 + k, batch) with k >= 1, got {tuple(ratios.shape)}; `log_ratios` makes them")
+    return ratios
 
 
 @final

@@ -26,7 +26,7 @@ def denoising_score_matching(
     Example:
         >>> import torch, gibbsite as gb
         >>> model = gb.Potential(lambda x: -0.5 * x.square().sum(-1), gb.Real(2))
-        >>> float(gb.learn.denoising_score_matching(model, torch.zeros(5, 2), 1.0, seed=0))    # s is then -e exactly
+        >>> gb.learn.denoising_score_matching(model, torch.zeros(5, 2), 1.0, seed=0).item()    # s is then -e exactly
         0.0
     """
     scale, x = number(scale, "scale", above=0), real(model).space.check(data, "data")

@@ -55,7 +55,7 @@ class PerLength(LogZ):
         >>> space = gb.Tokens(length=2, vocabulary=3, eos=0)
         >>> log_z = gb.learn.PerLength(space, torch.tensor([0.0, 0.5, 0.5]))
         >>> every = gb.exact.states(space)                               # with U = 0 every word is as likely
-        >>> round(float((-log_z(every)).exp().sum()), 3)
+        >>> round((-log_z(every)).exp().sum().item(), 3)
         2.0
     """
 

@@ -86,7 +86,7 @@ class NCE(Objective):
         >>> model = gb.models.Ising.lattice(3, coupling=0.1)
         >>> data = model.space.uniform().sample(64, seed=0)
         >>> objective = gb.learn.NCE(model, gb.distributions.Bernoulli.fit(data), ratio=4)
-        >>> float(objective(data, seed=1).loss) > 0
+        >>> objective(data, seed=1).loss.item() > 0
         True
     """
 

@@ -25,7 +25,7 @@ def with_score(model: Model, data: Float[Tensor, "batch *event"]) -> tuple[Tenso
     """Leaves x and s(x) = dU/dx, flattened, with the graph that leads from s to x and to the parameters."""
     x = real(model).space.check(data, "data").clone().requires_grad_()
     if x.ndim != len(model.space.shape) + 1 or not len(x):
-        raise ValueError(f"data: expected at least one state, shape (batch, *{model.space.shape}), got {tuple(x.shape)}")
+        raise ValueError(f"data: expected at least one state, shape (batch, *event), got {tuple(x.shape)}")
     with torch.enable_grad():
         u = evaluate(model, x, start=False, graph=True)
         s = torch.autograd.grad(u.sum(), x, create_graph=True, allow_unused=True)[0] if u.requires_grad else None
