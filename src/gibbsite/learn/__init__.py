@@ -7,18 +7,18 @@ from .conditional_nce import ConditionalNCE, RankingNCE, conditional_nce, rankin
 from .contrastive import Contrastive, Drawn, Negatives, contrastive
 from .cooperative import Cooperative
 from .data import Binarised, Data, Rows, as_data
-from .exclusive import Exclusive, Refined
 from .denoising_score_matching import DenoisingScoreMatching, denoising_score_matching
 from .dynamic_nce import DynamicNCE
+from .exclusive import Exclusive, Refined
 from .fit import Fitted, fit
 from .guard import Diverged, Guard
 from .log_z import Constant, LogZ, PerLength
 from .nce import NCE, nce
 from .objective import Objective, Report
 from .processes import shard
-from .revised import Augmented, Revised
-from .weighted import Weighted
 from .pseudo_likelihood import PseudoLikelihood, pseudo_likelihood
 from .ratio_matching import RatioMatching, ratio_matching
+from .revised import Augmented, Revised
 from .score_matching import ScoreMatching, score_matching
 from .sliced_score_matching import SlicedScoreMatching, sliced_score_matching
+from .weighted import Weighted
