@@ -8,12 +8,17 @@ import torch
 import gibbsite as gb
 
 S, M, D, A, E, G, L = gb.sample, gb.models, gb.distributions, gb.sample.adapt, gb.exact, gb.diagnose, gb.learn
+Z = gb.estimate
 NAN, INF = float("nan"), float("inf")
 ising, spins = M.Ising.lattice((2, 3), coupling=0.3), torch.zeros(4, 6, dtype=torch.int8)
 normal, points = D.Normal.standard(2), torch.zeros(4, 2)
 chain = gb.run(S.Gibbs(), ising, spins, steps=5, seed=0)
 tokens = gb.Tokens(2, 3, 0)
 tempering = S.Tempering(S.Gibbs(), ising.space.uniform())
+
+to_ising = gb.Geometric(ising.space.uniform(), ising)
+sequences = gb.Potential(lambda x: 0.0 * x.sum(-1), gb.Tokens(3, 4, 0))
+known = gb.Estimate(0.0, 0.1, -0.3, 0.3, ess=9.0, n=9)
 
 
 def plain(x):
@@ -116,6 +121,70 @@ ROWS = [
     ("anneal", lambda: annealed(S.Gibbs(), betas=[NAN]), "betas[0]: expected a finite number, got nan"),
     ("anneal", lambda: annealed(S.Gibbs(), betas=[]), "betas: expected at least one, got none"),
     ("anneal", lambda: annealed(S.Gibbs(), x=spins[0]), "x: expected (chains, 6) with at least 1 chain, got (6,)"),
+    # estimates of log Z
+    ("ais", lambda: annealed_z(plain), "path: expected a gibbsite.Path, got function; such as gb.Geometric"),
+    ("ais", lambda: annealed_z(gb.Geometric(ising, ising)), "path.start: expected a gibbsite.Distribution, got Ising"),
+    (
+        "ais",
+        lambda: annealed_z(betas=[0.0, 0.5]),
+        "betas: expected at least two numbers that rise from 0 to 1, got 2",
+    ),
+    ("ais", lambda: annealed_z(betas=[0.0, 0.5, 0.4, 1.0]), "rise from 0 to 1"),
+    ("ais", lambda: annealed_z(betas=[]), "rise from 0 to 1, got none; such as linear(1000)"),
+    ("ais", lambda: annealed_z(betas=[0.0, NAN, 1.0]), "betas[1]: expected a finite number, got nan"),
+    ("ais", lambda: annealed_z(chains=0), "chains: expected a positive integer, got 0"),
+    (
+        "ais",
+        lambda: annealed_z(kernel=S.Informed()),
+        "kernel: expected a gibbsite.sample.Kernel, got Informed; a proposal is",
+    ),
+    (
+        "reverse_ais",
+        lambda: Z.reverse_ais(to_ising, S.Gibbs(), [0.0, 1.0], points, seed=0),
+        "x: expected integers in [0, 2)",
+    ),
+    ("reverse_ais", lambda: Z.reverse_ais(to_ising, S.Gibbs(), [0.0, 1.0], spins[:0], seed=0), "at least 1 chain"),
+    ("bracket", lambda: gb.bracket(plain, seed=0), "a plain callable needs space="),
+    (
+        "bracket",
+        lambda: gb.bracket(ising, base=normal, seed=0),
+        "base: expected a distribution on Binary(shape=(6,))",
+    ),
+    ("bracket", lambda: gb.bracket(ising, base=ising, seed=0), "base: expected a gibbsite.Distribution, got Ising"),
+    ("bracket", lambda: gb.bracket(ising, base=normal, path=to_ising, seed=0), "base, path: expected one of them, got both"),
+    (
+        "bracket",
+        lambda: gb.bracket(normal, path=to_ising, seed=0),
+        "path: expected one on Real(shape=(2,))",
+    ),
+    ("bracket", lambda: gb.bracket(ising, data=points, seed=0), "data: expected integers in [0, 2) of shape (*, 6)"),
+    ("bracket", lambda: gb.bracket(ising, data=spins[:0], seed=0), "with at least 1 state, got (0, 6)"),
+    ("bracket", lambda: gb.bracket(normal, data=torch.full((3, 2), NAN), seed=0), "data: expected finite floats"),
+    ("bracket", lambda: gb.bracket(ising, x=points, seed=0), "x: expected integers in [0, 2)"),
+    ("bracket", lambda: gb.bracket(ising, temperatures=0, seed=0), "steps: expected a positive integer, got 0"),
+    ("bracket", lambda: gb.bracket(ising, chains=2, seed=0), "chains: expected an integer of at least 3, got 2"),
+    ("bracket", lambda: gb.bracket(ising, widest=0, seed=0), "widest: expected a positive number, got 0"),
+    ("bracket", lambda: gb.bracket(sequences, seed=0), "base: no base is known for Tokens(length=3"),
+    ("Path", lambda: annealed_z(3), "path: expected a gibbsite.Path, got int"),
+    ("RBMPath", lambda: Z.RBMPath(ising), "model: expected a gibbsite.models.RBM, got Ising"),
+    (
+        "RBMPath",
+        lambda: Z.RBMPath(M.RBM(2, 3), normal),
+        "base: expected a distribution on Binary(shape=(2,))",
+    ),
+    ("fit_base", lambda: Z.fit_base(gb.Real(2), spins), "data: expected finite floats of shape (*, 2)"),
+    ("linear", lambda: Z.linear(2.5), "steps: expected a positive integer, got 2.5"),
+    ("sigmoid", lambda: Z.sigmoid(3, 0), "sharpness: expected a positive number, got 0"),
+    ("adaptive", lambda: Z.adaptive(to_ising, S.Gibbs(), 0, seed=0), "expected a positive integer, got 0"),
+    ("adaptive", lambda: Z.adaptive(to_ising, S.Gibbs(), 3, chains=1, seed=0), "chains: expected an integer of at least 2"),
+    (
+        "log_likelihood",
+        lambda: Z.log_likelihood(ising, spins, 3.0),
+        "log_z: expected a gibbsite.estimate.Estimate",
+    ),
+    ("log_likelihood", lambda: Z.log_likelihood(ising, points, known), "data: expected integers in [0, 2)"),
+    ("log_likelihood", lambda: Z.log_likelihood(ising, spins[:0], known), "data: expected (n, *(6,)) with at least 1 state"),
+    ("accept_ratio", lambda: Z.accept_ratio(points[:0, 0], points[:, 0]), "forward, reverse: expected at least one weight"),
     # discrete kernels
     ("Power", lambda: S.Power(NAN), "temperature: expected a positive number, got nan"),
     ("Informed", lambda: S.Informed(draws=1.5), "draws: expected a positive integer, got 1.5"),
@@ -425,6 +494,10 @@ ROWS = [
 ]
 
 
+def annealed_z(path=None, kernel=None, betas=(0.0, 1.0), chains=5):
+    return gb.ais(to_ising if path is None else path, kernel or S.Gibbs(), betas, chains=chains, seed=0)
+
+
 def annealed(kernel, betas=(0.0, 1.0), x=spins):
     return S.anneal(gb.Geometric(ising.space.uniform(), ising), kernel, betas, x, seed=0)
 
@@ -440,14 +513,14 @@ def test_a_mistake_is_told(name, call, words):
     assert words in str(raised.value)
 
 
-RESULTS = {"Moments", "Trace", "Cost", "Info", "State", "Adapted"}  # made by the package
+RESULTS = {"Moments", "Trace", "Cost", "Info", "State", "Adapted", "Estimate", "Ratio"}  # made by the package
 NOTHING_TO_CHECK = {"Barker", "Maximum", "Minimum"}  # no arguments
 INNER = {"compiled", "windows", "DiagonalWelford", "DenseWelford"}  # what `run` and `adapt` use, after their own checks
 MARKS = {"Factorised"}  # a mark of a model, without a method
 
 
 def exported():
-    for module in (gb, S, M, D, G, E):
+    for module in (gb, S, M, D, G, E, Z):
         yield from (name for name, value in vars(module).items() if not name.startswith("_") and ours(value))
     yield from (
         name

@@ -1,7 +1,10 @@
 """gibbsite: energy-based models, p(x) = exp U(x) / Z, sampled exactly and normalised from both sides."""
 
-from . import datasets, diagnose, distributions, exact, learn, models, sample
+from . import datasets, diagnose, distributions, estimate, exact, learn, models, sample
 from .algebra import Geometric, Path, Product, Pullback, Tempered, Tilt
+from .estimate.ais import ais
+from .estimate.bracket import bracket
+from .estimate.estimate import Estimate
 from .local import score, site_logits
 from .model import Blocked, ClosedForm, ClosedScore, Composite, Distribution, Factorised, Ferromagnet, Model, Potential
 from .sample.chain import Chain

@@ -97,7 +97,12 @@ class Tempered(Model, Composite):
 
 
 class Path(ABC):
-    """A family of models from beta = 0 to beta = 1, on one space."""
+    """A family of models from beta = 0 to beta = 1, on one space.
+
+    `start` is a model of the same law as `at(0)`, its log Z left open; estimators of log Z draw from it.
+    """
+
+    start: Model
 
     @abstractmethod
     def at(self, beta: float) -> Model:

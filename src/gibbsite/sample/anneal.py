@@ -8,8 +8,10 @@ from torch import Tensor
 from .. import random
 from ..algebra import Path
 from ..check import instance, number
+from ..model import Model
 from ..random import Seed, Source
-from .kernel import Kernel, Proposal, check_chains, check_kernel
+from .compiled import compiled
+from .kernel import Cost, Kernel, Proposal, check_chains, check_kernel, started
 
 
 def anneal(
@@ -28,7 +30,7 @@ def anneal(
         True
     """
     instance(path, Path, "path", hint="; such as gb.Geometric(start, end)")
-    make = _by_beta(kernel)
+    make = by_beta(kernel)
     ladder = [number(beta, f"betas[{place}]") for place, beta in enumerate(betas)]
     if not ladder:
         raise ValueError("betas: expected at least one, got none")
@@ -36,18 +38,26 @@ def anneal(
     return _steps(path, make, ladder, x, random.generator(seed, x.device))
 
 
-def _by_beta(kernel: Kernel | Callable[[float], Kernel]) -> Callable[[float], Kernel]:
+def by_beta(kernel: Kernel | Callable[[float], Kernel]) -> Callable[[float], Kernel]:
+    """`kernel` as a function of beta, whether it is one already or serves every beta; both are checked."""
     if isinstance(kernel, Kernel | Proposal | type) or not callable(kernel):
         always = check_kernel(kernel)
         return lambda beta: always
     return lambda beta: check_kernel(kernel(beta), "kernel(beta)")
 
 
+def transition(kernel: Kernel, model: Model, x: Tensor, generator: Source) -> tuple[Any, Cost]:
+    """The chains' state after one step on a model that they have not been on before, and what it cost."""
+    runner = compiled(kernel, model, x)
+    state, first = started(runner, model, x)
+    state, info = runner.step(model, state, generator)
+    return state, first.plus(info.cost)
+
+
 def _steps(
     path: Path, make: Callable[[float], Kernel], betas: list[float], x: Tensor, generator: Source
 ) -> Iterator[tuple[float, Any]]:
     for beta in betas:
-        model, kernel = path.at(beta), make(beta)
-        state, _ = kernel.step(model, kernel.init(model, x), generator)
+        state, _ = transition(make(beta), path.at(beta), x, generator)
         x = state.x
         yield beta, state

@@ -1,0 +1,10 @@
+"""Estimators of log Z and of expectations: each number comes with its error, and says when it cannot be trusted."""
+
+from .ais import ais, reverse_ais
+from .base import fit_base
+from .bracket import bracket
+from .bridge import Ratio, accept_ratio
+from .estimate import Estimate
+from .likelihood import log_likelihood
+from .rbm_path import RBMPath
+from .schedules import adaptive, linear, sigmoid

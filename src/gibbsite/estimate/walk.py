@@ -1,0 +1,114 @@
+"""Chains carried along a path of models, and the weights they gather: what annealed importance sampling is made of."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from .. import random
+from ..algebra import Geometric, Path
+from ..check import instance, number
+from ..model import Distribution, device_of, evaluate
+from ..random import Seed, Source
+from ..sample.anneal import by_beta, transition
+from ..sample.driver import Progress, progress_bar
+from ..sample.kernel import Cost, Kernel, check_chains
+from ..space import whole
+from .rbm_path import RBMPath
+
+Kernels = Kernel | Callable[[float], Kernel]
+
+
+class Walk(NamedTuple):
+    """Log weights in double precision, where the chains stand at the end, and what each took."""
+
+    log_w: Float[Tensor, " chains"]
+    x: Shaped[Tensor, "chains *event"]
+    cost: Cost
+
+
+def ladder(betas: Sequence[float]) -> list[float]:
+    """The betas, if they rise from 0 to 1."""
+    values = [number(beta, f"betas[{place}]") for place, beta in enumerate(betas)]
+    if len(values) < 2 or values[0] != 0 or values[-1] != 1 or any(low >= high for low, high in pairwise(values)):
+        shown = f"{len(values)} from {min(values)} to {max(values)}" if values else "none"
+        raise ValueError(f"betas: expected at least two numbers that rise from 0 to 1, got {shown}; such as linear(1000)")
+    return values
+
+
+def start_of(path: Path) -> Distribution:
+    """The distribution that a path starts from, if it is one and lives in the space where the path ends."""
+    instance(path, Path, "path", hint="; such as gb.Geometric(model.space.uniform(), model)")
+    base = instance(path.start, Distribution, "path.start", hint="; its log Z must be known to be 0 and draws be had")
+    end = path.at(1.0)
+    if base.space != end.space:
+        raise ValueError(f"path: expected one space, got a start on {base.space} and an end on {end.space}")
+    return base
+
+
+def increment(path: Path, low: float, high: float, x: Tensor) -> Float[Tensor, " chains"]:
+    """U_high(x) - U_low(x) in double precision, taken as a difference where the path knows it as one."""
+    if isinstance(path, Geometric):
+        return (high - low) * (evaluate(path.end, x).double() - evaluate(path.start, x).double())
+    if isinstance(path, RBMPath):
+        return path.increment(low, high, x)
+    return evaluate(path.at(high), x).double() - evaluate(path.at(low), x).double()
+
+
+def forward(
+    path: Path, kernel: Kernels, betas: Sequence[float], chains: int, *, seed: Seed, progress: Progress = None
+) -> Walk:
+    """From draws of the path's start to its end: E[exp(log_w)] = Z exactly, for kernels that keep each beta's law.
+
+    log w = U_0(x_0) - log q(x_0) + sum_k U_k(x_(k-1)) - U_(k-1)(x_(k-1)), x_k one step of the kernel at beta_k from x_(k-1).
+    """
+    steps, base = ladder(betas), start_of(path)
+    generator = random.generator(seed, device_of(path.at(1.0)))
+    x = check_chains(base, base.sample(whole(chains, "chains"), seed=generator))
+    gauge = evaluate(path.at(0.0), x).double() - evaluate(base, x).double()
+    walk = _carry(path, kernel, steps, x, generator, progress)
+    return walk._replace(log_w=walk.log_w + gauge)
+
+
+def backward(
+    path: Path, kernel: Kernels, betas: Sequence[float], x: Tensor, *, seed: Seed, progress: Progress = None
+) -> Walk:
+    """From draws x of the path's end to its start, the same moves in the opposite order: E[exp(log_w)] = 1 / Z."""
+    steps, base = ladder(betas), start_of(path)
+    x = check_chains(base, x)
+    walk = _carry(path, kernel, steps[::-1], x, random.generator(seed, x.device), progress)
+    gauge = evaluate(base, walk.x).double() - evaluate(path.at(0.0), walk.x).double()
+    return walk._replace(log_w=walk.log_w + gauge)
+
+
+def _carry(path: Path, kernel: Kernels, betas: list[float], x: Tensor, generator: Source, progress: Progress) -> Walk:
+    """The sum of the increments, each taken BEFORE the chains move at the beta that it leads to; none move at either end."""
+    make, cost = by_beta(kernel), Cost()
+    log_w = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+    with torch.no_grad(), progress_bar(progress, len(betas) - 1, "annealing") as tell:
+        for low, high in pairwise(betas):
+            log_w = log_w + increment(path, low, high, x)
+            cost = cost.plus(Cost(2, 0))
+            if 0 < high < 1:
+                state, spent = transition(make(high), path.at(high), _revived(x, log_w, high), generator)
+                x, cost = state.x, cost.plus(spent)
+            tell(1)
+    return Walk(log_w, x, cost)
+
+
+def _revived(x: Tensor, log_w: Tensor, beta: float) -> Tensor:
+    """x with chains of weight 0, which stand where the next model is impossible, set to where another one stands."""
+    dead = log_w == -torch.inf
+    if not dead.any():
+        return x
+    if dead.all():
+        raise ValueError(
+            f"ais: every chain stands at a state that the model at beta={beta:g} gives probability 0; start from a base "
+            "that is closer to the model (data=, base=), or take more chains"
+        )
+    alive = (~dead).nonzero()[:, 0]
+    places = torch.where(dead, alive[0], torch.arange(len(x), device=x.device))
+    return x[places]
