@@ -1,8 +1,9 @@
 """Learning: losses, objectives, sources of negatives, and the loop that runs them."""
 
+from . import schedule
 from .average import Average
 from .chains import FromData, Persistent, Reservoir
-from .checkpoint import CheckpointError, Checkpoints
+from .checkpoint import Checkpoints
 from .conditional_nce import ConditionalNCE, RankingNCE, conditional_nce, ranking_nce
 from .contrastive import Contrastive, Drawn, Negatives, contrastive
 from .cooperative import Cooperative
@@ -21,4 +22,6 @@ from .ratio_matching import RatioMatching, ratio_matching
 from .revised import Augmented, Revised
 from .score_matching import ScoreMatching, score_matching
 from .sliced_score_matching import SlicedScoreMatching, sliced_score_matching
+from .snapshot import CheckpointError
+from .tensorboard import TensorBoard
 from .weighted import Weighted
