@@ -95,3 +95,22 @@ def test_a_loss_that_is_nan_stops_learning_and_is_never_replaced_by_a_number():
         gb.learn.fit(objective, data, optimiser=optimiser, steps=5, batch=8, seed=0)
     loss = gb.learn.contrastive(model, data, data)
     assert loss.isnan()
+def test_annealing_a_binary_model_from_a_real_valued_base_is_an_error():
+    """One toolkit's default base on a binary model returned 6.7e6 for a log Z of 11.2."""
+    model = gb.models.RBM.random(8, 4, seed=0)
+    normal = gb.distributions.Normal.standard(8)
+    with pytest.raises(ValueError, match=r"base: expected a distribution on Binary\(shape=\(8,\)\)"):
+        gb.bracket(model, base=normal, seed=0)
+    with pytest.raises(ValueError, match="models: expected one space"):
+        gb.Geometric(normal, model)
+
+    class Mixed(gb.Path):
+        start = normal
+
+        def at(self, beta):
+            return model
+
+    for estimate in (gb.ais, gb.estimate.smc):
+        with pytest.raises(ValueError, match="path: expected one space, got a start on Real"):
+            estimate(Mixed(), S.BlockGibbs(), [0.0, 0.5, 1.0], seed=0)
+    assert gb.bracket(model, temperatures=50, seed=0).trusted
