@@ -95,6 +95,8 @@ def test_a_loss_that_is_nan_stops_learning_and_is_never_replaced_by_a_number():
         gb.learn.fit(objective, data, optimiser=optimiser, steps=5, batch=8, seed=0)
     loss = gb.learn.contrastive(model, data, data)
     assert loss.isnan()
+
+
 def test_annealing_a_binary_model_from_a_real_valued_base_is_an_error():
     """One toolkit's default base on a binary model returned 6.7e6 for a log Z of 11.2."""
     model = gb.models.RBM.random(8, 4, seed=0)
