@@ -35,6 +35,7 @@ DISCRETE = [
     S.Mixture([S.Gibbs(), S.MH(S.Informed())]),
     S.WithinGibbs(lambda held: S.RandomFlips(clamp=held)),
     S.Cycle([S.Gibbs(), S.MH(S.RandomFlips())]),
+    S.Followed(S.Gibbs(), by=S.MH(S.RandomFlips())),
     S.Repeat(S.Gibbs(), 2),
 ]
 BLOCKS = [S.BlockGibbs(), S.BlockGibbs(clamp=HELD), S.SwendsenWang(), S.Wolff(clamp=HELD)]

@@ -255,6 +255,7 @@ CASES = [
     ),
     Case("Swendsen-Wang", S.SwendsenWang, ring, lambda: WeakBonds(S.SwendsenWang())),
     Case("Wolff", S.Wolff, ring, lambda: WeakBonds(S.Wolff())),
+    Case("Followed", lambda: S.Followed(_gwg(), S.Gibbs()), bits, lambda: S.Followed(_gwg(), WrongMove())),
     Case("Cycle", lambda: S.Cycle([_gwg(), S.Gibbs()]), bits, lambda: S.Cycle([_gwg(), WrongMove()])),
     Case(
         "Mixture",

@@ -167,6 +167,7 @@ KERNELS = {
     "Wolff": (plain(S.Wolff), CLUSTERS),
     "Swendsen-Wang": (plain(S.SwendsenWang), CLUSTERS),
     "Cycle": (lambda draw: S.Cycle(both(draw)), ANY),
+    "Followed": (lambda draw: S.Followed(*both(draw)), ANY),
     "Mixture": (lambda draw: S.Mixture(both(draw), [1, 3]), ANY),
     "Repeat": (lambda draw: S.Repeat(both(draw)[0], 2), ANY),
 }
@@ -198,7 +199,7 @@ def test_every_discrete_kernel_is_here():
     source = [
         value for value in vars(S).values() if isinstance(value, type) and "clamp" in getattr(value, "__annotations__", {})
     ]
-    assert set(source) <= seen and {S.Cycle, S.Mixture, S.Repeat} <= seen
+    assert set(source) <= seen and {S.Cycle, S.Followed, S.Mixture, S.Repeat} <= seen
 
 
 @pytest.mark.parametrize("family", [ising, letters, product], ids=lambda family: family.__name__)

@@ -4,7 +4,7 @@ from . import adapt
 from .anneal import anneal
 from .balance import Balance, Barker, Maximum, Minimum, Power
 from .clusters import SwendsenWang, Wolff
-from .combine import Cycle, Mixture, Repeat
+from .combine import Cycle, Followed, Mixture, Repeat
 from .compiled import compiled
 from .discrete_langevin import DiscreteLangevin
 from .gibbs import BlockGibbs, Gibbs, GibbsSweep

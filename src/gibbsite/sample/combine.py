@@ -1,4 +1,4 @@
-"""Kernels made from kernels: `Cycle`, `Mixture`, `Repeat`."""
+"""Kernels made from kernels: `Cycle`, `Followed`, `Mixture`, `Repeat`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -70,6 +70,39 @@ class Mixture(Kernel):
         inner, info = self.kernels[index].step(model, inner, generator)
         state, after = started(self.kernels[0], model, inner.x)
         return state, info._replace(cost=info.cost.plus(before).plus(after))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Followed(Kernel):
+    """One step of `kernel`, then one of `by`; what is told of acceptance is that of `kernel` alone, as its adaptation needs.
+
+    Example:
+        >>> import gibbsite as gb
+        >>> from gibbsite.sample import MALA, MH, Followed, Independent
+        >>> noise = gb.distributions.Normal.standard(2)
+        >>> kernel = Followed(MALA(0.5), by=MH(Independent(noise)))  # small steps, and now and then a leap
+        >>> gb.run(kernel, noise, noise.sample(4, seed=0), steps=3, seed=1).samples.shape
+        torch.Size([3, 4, 2])
+    """
+
+    kernel: Kernel
+    by: Kernel
+
+    def __post_init__(self):
+        check_kernel(self.kernel)
+        check_kernel(self.by, "by")
+
+    def init(self, model: Model, x: Tensor) -> Any:
+        return self.kernel.init(model, x)
+
+    def step(self, model: Model, state: Any, generator: Source) -> tuple[Any, Info]:
+        state, info = self.kernel.step(model, state, generator)
+        inner, before = started(self.by, model, state.x)
+        inner, other = self.by.step(model, inner, generator)
+        state, after = started(self.kernel, model, inner.x)
+        cost = info.cost.plus(other.cost).plus(before).plus(after)
+        return state, Info(info.acceptance, info.accepted | other.accepted, cost)
 
 
 @final
