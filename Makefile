@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# torch is pinned here (and only here) so that a laptop or CI gets a known build; users may have any torch >= 2.4
+# torch is pinned here (and only here) so that a laptop or CI gets a known build; users may have any torch >= 2.6
 TORCH ?= torch==2.13.0
 
 .PHONY: demo test bench lint clean

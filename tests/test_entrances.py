@@ -19,6 +19,7 @@ tempering = S.Tempering(S.Gibbs(), ising.space.uniform())
 
 to_ising = gb.Geometric(ising.space.uniform(), ising)
 sequences = gb.Potential(lambda x: 0.0 * x.sum(-1), gb.Tokens(3, 4, 0))
+tilt = gb.Tilt(normal, lambda x: x.sum(-1))
 known = gb.Estimate(0.0, 0.1, -0.3, 0.3, ess=9.0, n=9)
 
 
@@ -187,6 +188,35 @@ ROWS = [
     ),
     ("log_likelihood", lambda: Z.log_likelihood(ising, points, known), "data: expected integers in [0, 2)"),
     ("log_likelihood", lambda: Z.log_likelihood(ising, spins[:0], known), "data: expected (n, *(6,)) with at least 1 state"),
+    ("importance", lambda: gb.importance(normal, 10, seed=0), "tilt: expected a gibbsite.Tilt, got Normal; such as gb.Tilt"),
+    ("importance", lambda: gb.importance(tilt, 1, seed=0), "n: expected an integer of at least 2, got 1"),
+    (
+        "importance",
+        lambda: gb.importance(gb.Tilt(normal, lambda x: x[:, 0] * NAN), 9, seed=0),
+        "U(x): expected finite values",
+    ),
+    ("snis", lambda: Z.snis(tilt, 3, 10, seed=0), "statistic: expected a function such as lambda x"),
+    ("snis", lambda: Z.snis(tilt, lambda x: x.sum(), 10, seed=0), "statistic: expected one value a state, shape (10, ...)"),
+    ("residual_bounds", lambda: Z.residual_bounds(torch.tensor([0.0])), "log_w: expected at least two log weights"),
+    ("residual_bounds", lambda: Z.residual_bounds(torch.tensor([NAN, 0.0])), "log_w: expected at least two log weights"),
+    ("iwae", lambda: Z.iwae(3, points, 5, seed=0), "log_weights: expected a function such as"),
+    ("iwae", lambda: Z.iwae(lambda x, k, g: x, points, 5, seed=0), "log_weights: expected (5, 4) numbers, none NaN"),
+    ("iwae", lambda: Z.iwae(lambda x, k, g: x, points[:0], 5, seed=0), "data: expected at least one row"),
+    ("bridge", lambda: Z.bridge(ising, normal, spins, points), "models: expected one space"),
+    ("bridge", lambda: Z.bridge(normal, normal, points, spins), "x: expected finite floats"),
+    ("smc", lambda: Z.smc(to_ising, S.Gibbs(), [0.5, 1.0], seed=0), "betas: expected at least two numbers that rise from 0"),
+    ("smc", lambda: Z.smc(to_ising, S.Gibbs(), particles=1, seed=0), "particles: expected an integer of at least 2"),
+    ("smc", lambda: Z.smc(to_ising, S.Gibbs(), share=1.0, seed=0), "share: expected a number above 0 and below 1"),
+    ("thermodynamic", lambda: Z.thermodynamic(3, S.Gibbs(), [0.0, 1.0], seed=0), "path: expected a Geometric or RBMPath"),
+    (
+        "thermodynamic",
+        lambda: Z.thermodynamic(to_ising, S.Gibbs(), [0.0, 1.0], steps=2, seed=0),
+        "steps: expected an integer",
+    ),
+    ("integrate", lambda: Z.integrate(ising, 0, 1), "model: expected one on Real states of 1 or 2 dimensions"),
+    ("integrate", lambda: Z.integrate(normal, 1, 0), "low, high: expected low < high in each dimension"),
+    ("integrate", lambda: Z.integrate(normal, [0, 1, 2], 3), "low: expected a number or 2 of them"),
+    ("integrate", lambda: Z.integrate(normal, -1, 1, 2), "points: expected an integer of at least 5"),
     ("accept_ratio", lambda: Z.accept_ratio(points[:0, 0], points[:, 0]), "forward, reverse: expected at least one weight"),
     # discrete kernels
     ("Power", lambda: S.Power(NAN), "temperature: expected a positive number, got nan"),
@@ -559,7 +589,19 @@ def test_a_mistake_is_told(name, call, words):
     assert words in str(raised.value)
 
 
-RESULTS = {"Moments", "Trace", "Cost", "Info", "State", "Adapted", "Estimate", "Ratio"}  # made by the package
+RESULTS = {
+    "Moments",
+    "Trace",
+    "Cost",
+    "Info",
+    "State",
+    "Adapted",
+    "Estimate",
+    "Ratio",
+    "Bounds",
+    "Particles",
+    "Expectation",
+}  # made by the package
 NOTHING_TO_CHECK = {"Barker", "Maximum", "Minimum"}  # no arguments
 INNER = {"compiled", "windows", "DiagonalWelford", "DenseWelford"}  # what `run` and `adapt` use, after their own checks
 MARKS = {"Factorised"}  # a mark of a model, without a method

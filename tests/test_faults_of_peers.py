@@ -82,3 +82,37 @@ def test_an_interrupted_run_that_goes_on_equals_an_uninterrupted_one():
         first = gb.run(kernel, model, x, steps=4, seed=part)
         second = gb.run(kernel, model, first.state.x, steps=6, seed=part)
         assert torch.equal(expected, torch.cat((first.samples, second.samples)))
+
+
+def test_a_loss_that_is_nan_stops_learning_and_is_never_replaced_by_a_number():
+    model = gb.models.Ising.lattice(4, coupling=0.3)
+    data = model.space.uniform().sample(16, seed=0)
+    objective = gb.learn.Contrastive(model, gb.learn.Persistent(S.GibbsSweep(), data))
+    with torch.no_grad():
+        model.field[0] = torch.nan
+    with pytest.raises(gb.learn.Diverged, match="step 0: the potential is nan"):
+        optimiser = torch.optim.SGD(objective.parameters(), lr=0.1)
+        gb.learn.fit(objective, data, optimiser=optimiser, steps=5, batch=8, seed=0)
+    loss = gb.learn.contrastive(model, data, data)
+    assert loss.isnan()
+
+
+def test_annealing_a_binary_model_from_a_real_valued_base_is_an_error():
+    """One toolkit's default base on a binary model returned 6.7e6 for a log Z of 11.2."""
+    model = gb.models.RBM.random(8, 4, seed=0)
+    normal = gb.distributions.Normal.standard(8)
+    with pytest.raises(ValueError, match=r"base: expected a distribution on Binary\(shape=\(8,\)\)"):
+        gb.bracket(model, base=normal, seed=0)
+    with pytest.raises(ValueError, match="models: expected one space"):
+        gb.Geometric(normal, model)
+
+    class Mixed(gb.Path):
+        start = normal
+
+        def at(self, beta):
+            return model
+
+    for estimate in (gb.ais, gb.estimate.smc):
+        with pytest.raises(ValueError, match="path: expected one space, got a start on Real"):
+            estimate(Mixed(), S.BlockGibbs(), [0.0, 0.5, 1.0], seed=0)
+    assert gb.bracket(model, temperatures=50, seed=0).trusted

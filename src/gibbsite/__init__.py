@@ -5,6 +5,7 @@ from .algebra import Geometric, Path, Product, Pullback, Tempered, Tilt
 from .estimate.ais import ais
 from .estimate.bracket import bracket
 from .estimate.estimate import Estimate
+from .estimate.importance import importance
 from .local import score, site_logits
 from .model import Blocked, ClosedForm, ClosedScore, Composite, Distribution, Factorised, Ferromagnet, Model, Potential
 from .sample.chain import Chain

@@ -23,15 +23,39 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         Path(name).chmod(0o644)
         Path(name).replace(path)
+        _settle(path.parent)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
+def _settle(folder: Path) -> None:
+    """Has the folder's names on the disk too, where the system can say so."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def remove_unfinished(folder: Path, names: str) -> None:
+    """Removes what was left by killed writers of the files that a pattern names."""
+    for path in folder.glob(f".{names}.*"):
+        path.unlink(missing_ok=True)
+
+
 def append_line(path: Path, value: Mapping[str, Any]) -> None:
-    """Adds a value to a file of one JSON object a line, at once."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(plain(value), allow_nan=False) + "\n")
+    """Adds a value to a file of one JSON object a line, at once: all of it or, when the disk is full, nothing."""
+    line = memoryview((json.dumps(plain(value), allow_nan=False) + "\n").encode())
+    with path.open("ab", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        try:
+            while line:
+                line = line[file.write(line) :]
+        except BaseException:
+            file.truncate(size)
+            raise
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -170,6 +170,10 @@ def device_of(model: nn.Module) -> torch.device:
     return next((tensor.device for tensor in (*model.parameters(), *model.buffers())), torch.device("cpu"))
 
 
+class NotFinite(ValueError):
+    """A U(x) that is not finite where it must be."""
+
+
 class Count:
     """States at which U, and its gradient, were evaluated; U of some sites only counts as their share."""
 
@@ -217,7 +221,7 @@ def check_potential(u: Tensor, x: Tensor, batch: torch.Size, *, start: bool = Tr
         index = tuple(int(i) for i in bad.nonzero()[0])
         state = x[index].flatten()
         shown = ", ".join(f"{v:g}" for v in state[:8].tolist()) + (", ..." if len(state) > 8 else "")
-        raise ValueError(
+        raise NotFinite(
             f"U(x): expected finite values, got {u[index].item()} at state {list(index)} of {tuple(batch)}: x = [{shown}]; "
             f"{int(bad.sum())} of {bad.numel()} states are affected. Check the model's weights and the range of x."
         )

@@ -57,3 +57,13 @@ class RBMPath(Path):
             bits = (high - low) * (z @ (rbm.visible_bias - self._logits)).double()
         tell(2 * len(x))
         return check_potential(units + bits, x, x.shape[:1])
+
+    def slope(self, beta: float, x: Tensor) -> Float[Tensor, " chains"]:
+        """dU_beta(x)/dbeta."""
+        with torch.no_grad():
+            rbm, z = self.model, self.model.space.embed(x, self.model.weight.dtype)
+            inputs = rbm.hidden_logits(z)
+            units = (inputs * (beta * inputs).sigmoid()).sum(-1, dtype=torch.float64)
+            bits = (z @ (rbm.visible_bias - self._logits)).double()
+        tell(len(x))
+        return check_potential(units + bits, x, x.shape[:1])

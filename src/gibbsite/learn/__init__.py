@@ -1,10 +1,11 @@
 """Learning: losses, objectives, sources of negatives, and the loop that runs them."""
 
+from . import schedule
 from .adaptive import Adaptive
 from .approximation import Approximation, Moves
 from .average import Average
 from .chains import FromData, Persistent, Reservoir
-from .checkpoint import CheckpointError, Checkpoints
+from .checkpoint import Checkpoints
 from .clip import AdamClip
 from .conditional_nce import ConditionalNCE, RankingNCE, conditional_nce, ranking_nce
 from .contrastive import Contrastive, Drawn, Negatives, contrastive
@@ -27,5 +28,7 @@ from .replay import Replay
 from .revised import Augmented, Revised
 from .score_matching import ScoreMatching, score_matching
 from .sliced_score_matching import SlicedScoreMatching, sliced_score_matching
+from .snapshot import CheckpointError
+from .tensorboard import TensorBoard
 from .weight_norm import weight_normalised
 from .weighted import Weighted

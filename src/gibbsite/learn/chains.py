@@ -11,7 +11,7 @@ from ..model import Distribution, Model
 from ..random import Source
 from ..sample.combine import Repeat
 from ..sample.compiled import compiled
-from ..sample.kernel import Kernel
+from ..sample.kernel import Kernel, check_kernel
 from ..space import whole
 from .contrastive import Drawn, Negatives
 
@@ -52,7 +52,7 @@ class FromData(Negatives):
 
     def __init__(self, kernel: Kernel, steps: int = 1):
         super().__init__()
-        self.kernel, self.steps = kernel, whole(steps, "steps")
+        self.kernel, self.steps = check_kernel(kernel), whole(steps, "steps")
 
     def draw(self, model: Model, data: Tensor, *, seed: Source) -> Drawn:
         x, acceptance = moved(self.kernel, model, data, self.steps, seed)
@@ -80,12 +80,12 @@ class Persistent(Negatives):
         start: Distribution | None = None,
     ):
         super().__init__()
-        self.kernel, self.steps, self.renew = kernel, whole(steps, "steps"), Restart(restart, start)
-        self.register_buffer("x", x.clone())
+        self.kernel, self.steps, self.renew = check_kernel(kernel), whole(steps, "steps"), Restart(restart, start)
+        self.register_buffer("x", _chains(x))
 
     def draw(self, model: Model, data: Tensor, *, seed: Source) -> Drawn:
         x, acceptance = moved(self.kernel, model, self.renew(self.x, seed), self.steps, seed)
-        self.x = x
+        self.x.copy_(x)
         return Drawn(x, acceptance=acceptance)
 
 
@@ -112,15 +112,23 @@ class Reservoir(Negatives):
         start: Distribution | None = None,
     ):
         super().__init__()
-        self.kernel, self.steps, self.renew = kernel, whole(steps, "steps"), Restart(restart, start)
+        self.kernel, self.steps, self.renew = check_kernel(kernel), whole(steps, "steps"), Restart(restart, start)
         self.chains = whole(chains, "chains")
         if self.chains > len(x):
             raise ValueError(f"chains: expected at most the {len(x)} slots of the reservoir, got {chains}")
-        self.register_buffer("x", x.clone())
+        self.register_buffer("x", _chains(x))
         self.register_buffer("turn", torch.tensor(0, device=x.device))
 
     def draw(self, model: Model, data: Tensor, *, seed: Source) -> Drawn:
         slots = (self.turn + torch.arange(self.chains, device=self.x.device)) % len(self.x)
         x, acceptance = moved(self.kernel, model, self.renew(self.x[slots], seed), self.steps, seed)
-        self.x, self.turn = self.x.index_copy(0, slots, x), (self.turn + self.chains) % len(self.x)
+        self.x[slots] = x.to(self.x.dtype)
+        self.turn.add_(self.chains).remainder_(len(self.x))
         return Drawn(x, acceptance=acceptance)
+
+
+def _chains(x: Tensor) -> Tensor:
+    if not isinstance(x, Tensor) or x.ndim < 1 or not len(x):
+        came = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"x: expected states of 1 chain or more, as space.uniform().sample(100, seed=0) makes, got {came}")
+    return x.detach().clone()

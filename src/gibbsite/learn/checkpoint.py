@@ -1,5 +1,6 @@
 """Checkpoints on disk: one safetensors file each, written whole or not at all, the last few kept; only ever data."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -11,14 +12,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from ..files import atomic
-from .snapshot import Snapshot
+from ..files import atomic, remove_unfinished
+from .processes import Group
+from .snapshot import CheckpointError, Snapshot
 
-_FORMAT = 1
-
-
-class CheckpointError(Exception):
-    """A checkpoint that cannot be used, and what to do."""
+_FORMAT = 2
 
 
 @final
@@ -26,19 +24,24 @@ class Checkpoints:
     """The checkpoints of one run in a folder, step-<number>.safetensors, of which the last `keep` stay.
 
     A process that writes holds a lock on the folder, so that two never write to one. Each file carries a digest of its
-    content: what was cut short or edited is refused.
+    content: what was cut short or edited is refused. Where several processes learn together each has files of its own, and
+    a checkpoint is one that all of them have.
     """
 
-    def __init__(self, folder: Path, *, keep: int = 2, rank: int = 0):
-        self.folder, self.keep, self.rank = folder, keep, rank
+    def __init__(self, folder: Path, *, keep: int = 2, group: Group | None = None):
+        self.folder, self.keep, self.group = folder, keep, group or Group()
+        self._suffix = f".rank{self.group.rank}-of-{self.group.size}" if self.group.size > 1 else ""
         self._lock: IO[str] | None = None
 
     def lock(self) -> None:
         """Takes the folder for this process, until `unlock` or its end."""
         import fcntl
 
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = (self.folder / f".lock{self.rank or ''}").open("a+")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = (self.folder / f".lock{self.group.rank or ''}").open("a+")
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:
+            raise CheckpointError(f"{self.folder}: this folder cannot be made ({error.strerror}); choose another") from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -48,50 +51,61 @@ class Checkpoints:
             raise CheckpointError(
                 f"{self.folder}: in use by another process ({owner}); wait for it or choose another"
             ) from error
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
         self._lock = file
+        with contextlib.suppress(OSError):  # the number is only for that message
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+        remove_unfinished(self.folder, f"step-*{self._suffix}.safetensors")
 
     def unlock(self) -> None:
         """Gives the folder back."""
         if self._lock is not None:
-            self._lock.close()
+            with contextlib.suppress(OSError):
+                self._lock.close()
             self._lock = None
 
     def steps(self) -> list[int]:
-        """The steps that there are checkpoints of, in order."""
-        pattern = re.compile(rf"step-(\d+){re.escape(self._suffix)}")
+        """The steps that there are checkpoints of, in order; an error if another number of processes wrote them."""
+        for path in self.folder.glob("step-*.safetensors"):
+            other = re.search(r"of-(\d+)\.safetensors$", path.name)
+            if (size := int(other[1]) if other else 1) != self.group.size:
+                raise CheckpointError(
+                    f"{self.folder}: the checkpoints are of {size} processes, this run has {self.group.size}; run as "
+                    "before, or choose another directory"
+                )
+        return self.group.common(self._own_steps())
+
+    def _own_steps(self) -> list[int]:
+        pattern = re.compile(rf"step-(\d+){re.escape(self._suffix)}\.safetensors")
         found = [pattern.fullmatch(path.name) for path in self.folder.glob("step-*.safetensors")]
         return sorted(int(match[1]) for match in found if match)
 
-    @property
-    def _suffix(self) -> str:
-        return f".rank{self.rank}.safetensors" if self.rank else ".safetensors"
-
     def path(self, step: int) -> Path:
         """Where the checkpoint of a step lies."""
-        return self.folder / f"step-{step:09d}{self._suffix}"
+        return self.folder / f"step-{step:09d}{self._suffix}.safetensors"
 
     def write(self, step: int, snapshot: Snapshot) -> None:
-        """Writes a checkpoint, then removes all but the last `keep`."""
+        """Writes a checkpoint, then removes all but the last `keep`; if one process cannot, none has it."""
         tensors = {key: value.cpu().contiguous() for key, value in snapshot.tensors.items()}
-        state = json.dumps(snapshot.state)
-        digest = _digest(tensors, state)
-        with atomic(self.path(step)) as file:
-            file.write(save(tensors, {"format": str(_FORMAT), "state": state, "digest": digest}))
-        for old in self.steps()[: -self.keep]:
+        state, failure = json.dumps(snapshot.state), None
+        content = save(tensors, {"format": str(_FORMAT), "state": state, "digest": _digest(tensors, state)})
+        try:
+            with atomic(self.path(step)) as file:
+                file.write(content)
+        except OSError as error:
+            failure = error
+        if self.group.any(failure is not None):
+            if failure is None:
+                self.path(step).unlink(missing_ok=True)
+            raise failure or OSError("another process could not write its part")
+        for old in self._own_steps()[: -self.keep]:
             self.path(old).unlink(missing_ok=True)
 
-    def read(self, step: int | None = None) -> Snapshot | None:
-        """The checkpoint of a step (None: the last); None if there is none."""
-        steps = self.steps()
-        if step is None:
-            if not steps:
-                return None
-            step = steps[-1]
+    def read(self, step: int) -> Snapshot:
+        """The checkpoint of a step."""
         path = self.path(step)
-        earlier = [number for number in steps if number < step]
+        earlier = [number for number in self._own_steps() if number < step]
         hint = f"; remove it to go on from step {earlier[-1]}" if earlier else "; remove it to start anew"
         try:
             with safe_open(str(path), "pt") as file:

@@ -1,13 +1,16 @@
 """The maximum-likelihood gradient: data against negatives, wherever the negatives come from."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple, final
 
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from ..model import Model
+from ..check import instance
+from ..model import Model, as_model
 from ..random import Source
+from ..space import Space
 from .objective import Objective, Report
 
 
@@ -58,9 +61,10 @@ class Contrastive(Objective):
         >>> objective = gb.learn.Contrastive(model, chains)
     """
 
-    def __init__(self, model: Model, negatives: Negatives):
-        super().__init__()
-        self.model, self.negatives = model, negatives
+    def __init__(self, model: Callable[[Tensor], Tensor], negatives: Negatives, *, space: Space | None = None):
+        whole = as_model(model, space)
+        super().__init__(whole.space)
+        self.model, self.negatives = whole, instance(negatives, Negatives, "negatives")
 
     def forward(self, data: Any, *, seed: Source) -> Report:
         drawn = self.negatives.draw(self.model, data, seed=seed)

@@ -40,8 +40,8 @@ class DenoisingScoreMatching(Objective):
     """Denoising score matching at one scale of noise, drawn anew at each step."""
 
     def __init__(self, model: Model, scale: float):
-        super().__init__()
-        self.model, self.scale = real(model), number(scale, "scale", above=0)
+        super().__init__(real(model).space)
+        self.model, self.scale = model, number(scale, "scale", above=0)
 
     def forward(self, data: Float[Tensor, "batch *event"], *, seed: Source) -> Report:
         return Report(denoising_score_matching(self.model, data, self.scale, seed=seed))

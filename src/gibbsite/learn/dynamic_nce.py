@@ -36,8 +36,8 @@ class DynamicNCE(Objective):
     def __init__(
         self, model: Model, noise: Distribution, ratio: float = 1.0, *, alpha: float = 0.5, log_z: LogZ | None = None
     ):
-        super().__init__()
-        self.model, self.noise, self.log_z = check_model(model), instance(noise, Distribution, "noise"), log_z or Constant()
+        super().__init__(check_model(model).space)
+        self.model, self.noise, self.log_z = model, instance(noise, Distribution, "noise"), log_z or Constant()
         self.ratio, self.alpha = number(ratio, "ratio", above=0), number(alpha, "alpha", above=0, most=1)
 
     def forward(self, data: Shaped[Tensor, "batch *event"], *, seed: Source) -> Report:

@@ -8,16 +8,16 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from ..check import function, instance, number
 from ..sample.driver import progress_bar
 from ..space import whole
 from .average import Average
 from .checkpoint import Checkpoints
 from .data import Data, as_data
 from .guard import Guard
+from .journal import Journal, Listener
 from .objective import Objective
-from .session import Session
-
-Schedule = Callable[[int], float]
+from .session import Clip, Schedule, Session
 
 
 @final
@@ -42,21 +42,23 @@ def fit(
     seed: int,
     schedule: Schedule | None = None,
     average: Average | None = None,
-    clip: float | Callable[[torch.optim.Optimizer], None] | None = None,
+    clip: Clip | None = None,
     out: Path | str | None = None,
     save_every: int = 1000,
     log_every: int = 100,
     keep: int = 2,
     guard: Guard | None = None,
     progress: bool | Callable[[int], None] | None = None,
+    listener: Listener | None = None,
 ) -> Fitted:
     """Minimises the objective for `steps` mini-batches of `batch` examples, each epoch in a new random order.
 
-    `schedule` maps a step to a factor of the learning rate; `average` is a moving average of the weights; `clip` bounds the
-    gradient's norm, or is a function that changes the gradients. With `out`, metrics.jsonl and checkpoint/ are written
-    there, and a run that finds a checkpoint goes on from it: its weights then equal, bit for bit, those of a run that was
-    never stopped. Ctrl-C finishes the step, saves and returns. A run that diverges raises `Diverged` with the weights of
-    the last good checkpoint in place (see `Guard`).
+    `schedule` maps a step to a factor of the learning rate (`gibbsite.learn.schedule`); `average` is a moving average of
+    the weights; `clip` bounds the gradient's norm, or is a function that changes the gradients. With `out`, metrics.jsonl
+    and checkpoint/ are written there, and a run that finds a checkpoint goes on from it: its weights then equal, bit for
+    bit, those of a run that was never stopped. A checkpoint of another run is an error. `listener` is told every line of
+    metrics too (`TensorBoard`). Ctrl-C finishes the step, saves and returns. A run that diverges raises `Diverged` with the
+    weights of the last good checkpoint in place (see `Guard`).
 
     Under torchrun every process takes its share of each mini-batch, and gradients are averaged; `batch` is the total.
 
@@ -70,23 +72,51 @@ def fit(
         >>> gb.learn.fit(objective, data, optimiser=optimiser, steps=20, batch=32, seed=0).step
         20
     """
-    if not isinstance(objective, Objective):
-        raise TypeError(f"objective: expected a gibbsite.learn.Objective, got {type(objective).__name__}")
-    steps, batch = whole(steps, "steps"), whole(batch, "batch")
+    instance(objective, Objective, "objective")
+    _check_optimiser(optimiser, objective)
+    steps, batch, seed = whole(steps, "steps"), whole(batch, "batch"), whole(seed, "seed", 0)
+    save_every, log_every, keep = whole(save_every, "save_every"), whole(log_every, "log_every"), whole(keep, "keep")
+    if clip is not None and not callable(clip):
+        clip = number(clip, "clip", above=0)
+    if schedule is not None:
+        function(schedule, "schedule", "gibbsite.learn.schedule.Warmup(1000)")
+    if average is not None:
+        instance(average, Average, "average")
+    folder = None if out is None else Path(out)
+    journal = Journal(None if folder is None else folder / "metrics.jsonl", listener)
     session = Session(
-        objective, as_data(data), optimiser, batch, whole(seed, "seed", 0), schedule, average, clip, guard or Guard()
+        objective, as_data(data, objective.space), optimiser, batch, seed, schedule, average, clip, guard or Guard(), journal
     )
-    checkpoints = None if out is None else Checkpoints(Path(out) / "checkpoint", keep=keep, rank=session.group.rank)
-    with session.writing(checkpoints, None if out is None else Path(out) / "metrics.jsonl"):
-        with session.signals(), progress_bar(progress, steps, "learning") as tell:
-            tell(session.step)
-            while session.step < steps and not session.interrupted:
-                session.advance()
-                tell(1)
-                if session.step % whole(log_every, "log_every") == 0 or session.step == steps:
-                    session.log()
-                if session.step % whole(save_every, "save_every") == 0:
-                    session.save()
-        session.log()
+    checkpoints = None if folder is None else Checkpoints(folder / "checkpoint", keep=keep, group=session.group)
+    with session.writing(checkpoints, steps), session.interrupt.heard():
+        _learn(session, steps, save_every, log_every, progress if session.group.rank == 0 else False)
         session.save(last=True)
-    return Fitted(objective, average, session.metrics, session.step, session.interrupted)
+    return Fitted(objective, average, journal.lines, session.step, session.step < steps)
+
+
+def _learn(
+    session: Session, steps: int, save_every: int, log_every: int, progress: bool | Callable[[int], None] | None
+) -> None:
+    with progress_bar(progress, steps, "learning") as tell:
+        tell(session.step)
+        while session.step < steps and not session.stopped:
+            before = session.step
+            session.advance()
+            tell(session.step - before)  # less than 0 when a diverged run goes back
+            if session.step <= before:
+                continue
+            if session.step % log_every == 0 or session.step == steps:
+                session.log()
+            if session.step % save_every == 0 and session.step < steps:
+                session.save()
+
+
+def _check_optimiser(optimiser: torch.optim.Optimizer, objective: Objective) -> None:
+    instance(optimiser, torch.optim.Optimizer, "optimiser", "; for example torch.optim.Adam(objective.parameters())")
+    own = {id(parameter) for parameter in objective.parameters()}
+    foreign = [tuple(p.shape) for group in optimiser.param_groups for p in group["params"] if id(p) not in own]
+    if foreign:
+        raise ValueError(
+            f"optimiser: expected parameters of the objective, got one of shape {foreign[0]} that is not among them; "
+            "make it of objective.parameters()"
+        )

@@ -1,15 +1,18 @@
 """The divergence guard: a run that has gone wrong is stopped, and says where, by what, and why that may be."""
 
 import math
+from collections import deque
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, final
 
+from ..check import number
 from ..space import whole
 
 _CAUSES = {
     "loss": "a step size that is too large, data out of the model's range, or a potential that overflows",
     "gradient": "a step size that is too large, or a potential that overflows where the negatives are; try clip=1.0",
+    "potential": "weights or chains that have run away: a step size (of the optimiser or the sampler) that is too large",
     "gap": (
         "the energy sharpens faster than the sampler follows: more or longer chains, a smaller step of the sampler or its "
         "adaptation, a smaller learning rate, or a penalty on the energy's size"
@@ -33,10 +36,15 @@ class Diverged(RuntimeError):
 class Guard:
     """When a run counts as diverged, and what is done then.
 
-    A loss or gradient that is not finite stops the run. So does a gap between data and negatives, |E U(negatives) -
-    E U(data)|, that stays above `factor` times its median over the last `window` steps and above `floor`, for `patience`
-    steps. With `retries` the run goes on from its last good checkpoint instead, its learning rate times `shrink` and with
-    another seed, at most so often; that is written in the metrics.
+    A loss, gradient or potential that is not finite stops the run. So does a gap between data and negatives,
+    |E U(negatives) - E U(data)|, that stays above `factor` times its median over the last `window` steps and above `floor`,
+    for `patience` steps. With `retries` the run goes on from its last good checkpoint instead, its learning rate times
+    `shrink` and with another seed, at most so often; that is written in the metrics.
+
+    Example:
+        >>> import gibbsite as gb
+        >>> gb.learn.Guard(retries=2, shrink=0.3).patience
+        20
     """
 
     factor: float = 20.0
@@ -47,13 +55,11 @@ class Guard:
     shrink: float = 0.5
 
     def __post_init__(self):
-        for name in ("window", "patience"):
-            whole(getattr(self, name), name)
-        whole(self.retries, "retries", 0)
-        if not (self.factor > 1 and self.floor >= 0 and 0 < self.shrink <= 1):
-            raise ValueError(
-                f"factor, floor, shrink: expected > 1, >= 0 and in (0, 1], got {self.factor}, {self.floor}, {self.shrink}"
-            )
+        for name, least in (("window", 1), ("patience", 1), ("retries", 0)):
+            whole(getattr(self, name), name, least)
+        number(self.factor, "factor", above=1)
+        number(self.floor, "floor", least=0)
+        number(self.shrink, "shrink", above=0, most=1)
 
 
 @final
@@ -62,24 +68,26 @@ class Watch:
     """The gaps seen so far, and for how many steps they have been too large."""
 
     guard: Guard
-    gaps: list[float] = field(default_factory=list)
+    gaps: deque[float] = field(default_factory=deque)
     above: int = 0
 
     def wrong(self, numbers: dict[str, float]) -> tuple[str, float] | None:
         """What is wrong with this step's loss, gradient or gap, if anything is."""
-        for quantity in ("loss", "gradient"):
+        for quantity in ("loss", "gradient", "gap"):
             if quantity in numbers and not math.isfinite(numbers[quantity]):
                 return quantity, numbers[quantity]
-        gap = numbers.get("gap")
-        return None if gap is None else self._exploding(abs(gap))
+        return self._exploding(abs(numbers["gap"])) if "gap" in numbers else None
 
     def _exploding(self, gap: float) -> tuple[str, float] | None:
-        full = len(self.gaps) >= self.guard.window
-        large = full and gap > max(self.guard.floor, self.guard.factor * median(self.gaps))
-        self.above = self.above + 1 if large else 0
-        if not large:
-            self.gaps = [*self.gaps[-self.guard.window + 1 :], gap]
-        return ("gap", gap) if self.above >= self.guard.patience else None
+        suspect = len(self.gaps) == self.guard.window and gap > self.guard.floor
+        if suspect and gap > self.guard.factor * median(self.gaps):
+            self.above += 1
+            return ("gap", gap) if self.above >= self.guard.patience else None
+        self.above = 0
+        self.gaps.append(gap)
+        if len(self.gaps) > self.guard.window:
+            self.gaps.popleft()
+        return None
 
     @property
     def calm(self) -> bool:
@@ -88,8 +96,8 @@ class Watch:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"gaps": self.gaps, "above": self.above}
+        return {"gaps": list(self.gaps), "above": self.above}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Back to what a checkpoint kept."""
-        self.gaps, self.above = list(state["gaps"]), int(state["above"])
+        self.gaps, self.above = deque(state["gaps"]), int(state["above"])

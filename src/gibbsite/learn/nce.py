@@ -91,8 +91,8 @@ class NCE(Objective):
     """
 
     def __init__(self, model: Model, noise: Distribution, ratio: float = 1.0, log_z: LogZ | None = None):
-        super().__init__()
-        self.model, self.noise, self.log_z = check_model(model), fixed(noise), log_z or Constant()
+        super().__init__(check_model(model).space)
+        self.model, self.noise, self.log_z = model, fixed(noise), log_z or Constant()
         self.ratio = number(ratio, "ratio", above=0)
 
     def forward(self, data: Shaped[Tensor, "batch *event"], *, seed: Source) -> Report:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..random import Source
+from ..space import Space
 
 
 class Report(NamedTuple):
@@ -22,8 +23,13 @@ class Objective(nn.Module, ABC):
 
     State that must survive a restart (chains, running averages) is held in buffers, so that `state_dict` is all of it, and
     every draw comes from the generator that is given. A loss of second order (score matching) and what it differentiates
-    stand in one objective, which is what distributed wrappers need.
+    stand in one objective, which is what distributed wrappers need. `space` is where its data live, if that is one space:
+    `fit` then checks all data before the first step.
     """
+
+    def __init__(self, space: Space | None = None):
+        super().__init__()
+        self.space = space
 
     @abstractmethod
     def forward(self, data: Any, *, seed: Source) -> Report:

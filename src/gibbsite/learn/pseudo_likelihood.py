@@ -73,8 +73,8 @@ class PseudoLikelihood(Objective):
     """Pseudo-likelihood over all sites, or over `sites` random ones of each example (a large model, in pieces)."""
 
     def __init__(self, model: Model, sites: int | None = None):
-        super().__init__()
         space = discrete(model)
+        super().__init__(space)
         if sites is not None and whole(sites, "sites") > space.sites:
             raise ValueError(f"sites: expected at most the {space.sites} sites of the model, got {sites}")
         self.model, self.sites = model, sites

@@ -35,8 +35,7 @@ class RatioMatching(Objective):
     """Ratio matching over all sites: bounded for each site, so that a few odd examples weigh little."""
 
     def __init__(self, model: Model):
-        super().__init__()
-        discrete(model)
+        super().__init__(discrete(model))
         self.model = model
 
     def forward(self, data: Int[Tensor, "batch *event"], *, seed: Source) -> Report:

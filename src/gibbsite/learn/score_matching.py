@@ -23,7 +23,7 @@ def real(model: Model) -> Model:
 
 def with_score(model: Model, data: Float[Tensor, "batch *event"]) -> tuple[Tensor, Float[Tensor, "batch event"]]:
     """Leaves x and s(x) = dU/dx, flattened, with the graph that leads from s to x and to the parameters."""
-    x = real(model).space.check(data, "data").clone().requires_grad_()
+    x = model.space.check(data, "data").clone().requires_grad_()
     if x.ndim != len(model.space.shape) + 1 or not len(x):
         raise ValueError(f"data: expected at least one state, shape (batch, *event), got {tuple(x.shape)}")
     with torch.enable_grad():
@@ -67,8 +67,8 @@ class ScoreMatching(Objective):
     """Score matching with the exact trace."""
 
     def __init__(self, model: Model):
-        super().__init__()
-        self.model = real(model)
+        super().__init__(real(model).space)
+        self.model = model
 
     def forward(self, data: Float[Tensor, "batch *event"], *, seed: Source) -> Report:
         return Report(score_matching(self.model, data))

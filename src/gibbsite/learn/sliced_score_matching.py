@@ -42,8 +42,8 @@ class SlicedScoreMatching(Objective):
     """Sliced score matching: `slices` differentiations a step, however many entries a state has."""
 
     def __init__(self, model: Model, slices: int = 1):
-        super().__init__()
-        self.model, self.slices = real(model), whole(slices, "slices")
+        super().__init__(real(model).space)
+        self.model, self.slices = model, whole(slices, "slices")
 
     def forward(self, data: Float[Tensor, "batch *event"], *, seed: Source) -> Report:
         return Report(sliced_score_matching(self.model, data, self.slices, seed=seed))

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..model import Model, dtype_of
+from ..model import Model, NotFinite, dtype_of
 from ..models.ising import Ising
 from ..models.net import MLP
 from ..models.rbm import RBM
@@ -117,7 +117,7 @@ class Automatic(Kernel):
 
 def _finite(u: Tensor) -> Tensor:
     if not u.isfinite().all():
-        raise ValueError("U(x): a compiled loop met a value that is not finite; check the model's weights")
+        raise NotFinite("U(x): a compiled loop met a value that is not finite; check the model's weights")
     return u
 
 

@@ -8,7 +8,7 @@ import torch
 
 from .._fast import potential
 from ..distributions.factorised import Bernoulli
-from ..model import Model, evaluate, leaves
+from ..model import Model, NotFinite, evaluate, leaves
 from ..models.couplings import Couplings
 from ..models.graph import compressed_rows
 from ..models.ising import Ising
@@ -64,7 +64,7 @@ def rows(model: Model) -> Rows:
             elif isinstance(term, Bernoulli):  # x l = (1 + s) l / 2
                 field = field + np.float32(scale / 2) * term.logits.flatten().numpy()
     if not (np.isfinite(weights).all() and np.isfinite(field).all()):
-        raise ValueError("U(x): the couplings or fields are not finite; check the model's weights")
+        raise NotFinite("U(x): the couplings or fields are not finite; check the model's weights")
     return Rows(offsets, neighbours, weights, field, plans)
 
 

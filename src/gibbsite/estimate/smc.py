@@ -1,0 +1,125 @@
+"""Sequential Monte Carlo along a path: particles weighed, resampled and moved, at temperatures given or found on the way."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from .. import random
+from ..algebra import Path
+from ..check import number
+from ..model import device_of, evaluate
+from ..random import Seed, Source
+from ..sample.anneal import by_beta, transition
+from ..sample.driver import Progress, progress_bar
+from ..sample.kernel import Cost, check_chains
+from ..space import whole
+from .estimate import MARGIN, Estimate, few
+from .walk import Kernels, increment, ladder, start_of
+from .weights import ess, systematic
+
+_STALL = 1e-9  # the least step in beta
+
+
+@final
+@dataclass(frozen=True)
+class Particles:
+    """The estimate of log Z, the particles with their log weights (sum of weights 1) at beta = 1, and the betas used."""
+
+    log_z: Estimate
+    x: Tensor
+    log_w: Tensor
+    betas: tuple[float, ...]
+
+
+def smc(
+    path: Path,
+    kernel: Kernels,
+    betas: Sequence[float] | None = None,
+    *,
+    particles: int = 1000,
+    share: float = 0.5,
+    seed: Seed,
+    progress: Progress = None,
+) -> Particles:
+    """log Z by particles that are weighed from beta to beta, resampled where their ESS falls below half, then moved.
+
+    With `betas` the mean of Z's estimate is Z. With None each next beta is where the ESS of the weights is `share` of what
+    it was: those betas depend on the particles, which costs a bias of Z of order 1/particles; run again with the
+    `betas` returned and another seed to be rid of it. The error is from the lineages: particles that descend from one first
+    draw count as one, and the ESS is of lineages.
+
+    References: Del Moral et al. (2006), Sequential Monte Carlo samplers; Chan and Lai (2013), A general theory of particle
+    filters (the error); Beskos et al. (2016), On the convergence of adaptive sequential Monte Carlo.
+
+    Example:
+        >>> import gibbsite as gb
+        >>> model = gb.models.Ising.lattice(4, coupling=0.3)
+        >>> path = gb.Geometric(model.space.uniform(), model)
+        >>> found = gb.estimate.smc(path, gb.sample.GibbsSweep(), particles=500, seed=0)
+        >>> found.log_z.lower < gb.exact.log_z(model).item()
+        True
+    """
+    base, given = start_of(path), None if betas is None else ladder(betas)
+    n, share = whole(particles, "particles", 2), number(share, "share", above=0, below=1)
+    source = random.generator(seed, device_of(path.at(1.0)))
+    cloud = _Cloud(path, kernel, check_chains(base, base.sample(n, seed=source)), source)
+    cloud.log_w += evaluate(path.at(0.0), cloud.x).double() - evaluate(base, cloud.x).double()
+    used = [0.0]
+    with torch.no_grad(), progress_bar(progress, len(given) - 1 if given else 1, "particles") as tell:
+        while used[-1] < 1:
+            high = given[len(used)] if given else cloud.next_beta(used[-1], share)
+            cloud.advance(used[-1], high)
+            used.append(high)
+            tell(1 if given else int(high == 1))
+    return Particles(cloud.estimate(), cloud.x, cloud.log_w - cloud.log_w.logsumexp(0), tuple(used))
+
+
+class _Cloud:
+    """Particles with their log weights, whose mean times exp(log_z) estimates Z, and the first draw each descends from."""
+
+    def __init__(self, path: Path, kernel: Kernels, x: Tensor, source: Source):
+        self.path, self.make, self.x, self.source = path, by_beta(kernel), x, source
+        self.log_w = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+        self.first = torch.arange(len(x), device=x.device)
+        self.log_z, self.cost = 0.0, Cost()
+
+    def next_beta(self, low: float, share: float) -> float:
+        """The beta at which the ESS is `share` of what it is now, by bisection; 1 if it stays above."""
+        aim, ends = share * ess(self.log_w), (low, 1.0)
+        if ess(self.log_w + increment(self.path, low, 1.0, self.x)) >= aim:
+            return 1.0
+        while ends[1] - ends[0] > max(_STALL, 1e-4 * (ends[1] - low)):
+            middle = 0.5 * (ends[0] + ends[1])
+            ample = ess(self.log_w + increment(self.path, low, middle, self.x)) >= aim
+            ends = (middle, ends[1]) if ample else (ends[0], middle)
+            self.cost = self.cost.plus(Cost(2, 0))
+        return ends[1]
+
+    def advance(self, low: float, high: float) -> None:
+        """Weighs, resamples where it is due, moves."""
+        self.log_w = self.log_w + increment(self.path, low, high, self.x)
+        self.cost = self.cost.plus(Cost(2, 0))
+        n = len(self.x)
+        if not (self.log_w > -math.inf).any():
+            raise ValueError(f"smc: every particle has weight 0 at beta={high:g}; take more particles, or a closer base")
+        if high == 1:
+            return
+        if ess(self.log_w) < 0.5 * n or (self.log_w == -math.inf).any():
+            self.log_z += float(self.log_w.logsumexp(0)) - math.log(n)
+            kept = systematic(self.log_w, n, self.source)
+            self.x, self.first, self.log_w = self.x[kept], self.first[kept], torch.zeros_like(self.log_w)
+        state, spent = transition(self.make(high), self.path.at(high), self.x, self.source)
+        self.x, self.cost = state.x, self.cost.plus(spent)
+
+    def estimate(self) -> Estimate:
+        """log Z, with the variance between lineages."""
+        n = len(self.x)
+        lineage = torch.zeros_like(self.log_w).scatter_add(0, self.first, self.log_w.softmax(0))
+        value = self.log_z + float(self.log_w.logsumexp(0)) - math.log(n)
+        error, size = float((n * lineage).std()) / math.sqrt(n), float(1 / lineage.square().sum())
+        why = few(size, n, "lineages")
+        return Estimate(value, error, value - MARGIN * error, math.inf, size, n, self.cost, not why, why)
