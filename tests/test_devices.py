@@ -42,6 +42,7 @@ BLOCKS = [S.BlockGibbs(), S.BlockGibbs(clamp=HELD), S.SwendsenWang(), S.Wolff(cl
 RELAXED = [S.RelaxedMALA(0.1, 1.0), S.RelaxedHMC(0.1, 3, 1.0), S.DiscreteSVGD(0.1, 1.0)]
 REAL = [
     S.Langevin(0.1),
+    S.Unadjusted(S.Drift(0.1)),
     S.MALA(0.1),
     S.MH(S.RandomWalk(0.1)),
     S.HMC(0.1, 3),

@@ -216,6 +216,8 @@ def check_potential(u: Tensor, x: Tensor, batch: torch.Size, *, start: bool = Tr
         raise TypeError(f"U(x): expected floats, got {u.dtype}; convert what the model returns, for example by .float()")
     if u.shape != batch:
         raise ValueError(f"U(x): expected one number a state, shape {tuple(batch)}, got shape {tuple(u.shape)}")
+    if not u.numel() or bool((u.detach().abs() if start else u.detach()).amax() < torch.inf):  # false for NaN too
+        return u
     bad = ~u.isfinite() if start else u.isnan() | (u == torch.inf)
     if bad.any():
         index = tuple(int(i) for i in bad.nonzero()[0])

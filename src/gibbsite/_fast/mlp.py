@@ -13,18 +13,19 @@ from numba import njit
 
 from gibbsite._fast.memory import aligned32
 from gibbsite._fast.product import multiply, product
-from gibbsite._fast.random import exp_negative, log1p_unit, tanh32
+from gibbsite._fast.random import exp2_negative, exp_negative, log1p_unit, tanh32
 
 SILU, TANH, SOFTPLUS, RELU = 0, 1, 2, 3
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
+_LOG2_E = np.float32(1 / np.log(2))
 _BLOCK = 1024
 _NARROW = 8
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _logistic(z):
-    decay = exp_negative(-abs(z))
+    decay = exp2_negative(-_LOG2_E * abs(z))
     inverse = _ONE / (_ONE + decay)
     return inverse if z > _ZERO else decay * inverse
 
@@ -61,38 +62,34 @@ def relu(z):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _apply(kind, z_H, slope_H):
+def _apply(kind, bias, z_H, slope_H):
     """One row, in place: the branch on ``kind`` stays outside of the loops, so that each is vector code."""
     if kind == SILU:
         for unit in range(z_H.shape[0]):
-            z_H[unit], slope_H[unit] = silu(z_H[unit])
+            z_H[unit], slope_H[unit] = silu(z_H[unit] + bias[unit])
     elif kind == TANH:
         for unit in range(z_H.shape[0]):
-            z_H[unit], slope_H[unit] = tanh(z_H[unit])
+            z_H[unit], slope_H[unit] = tanh(z_H[unit] + bias[unit])
     elif kind == SOFTPLUS:
         for unit in range(z_H.shape[0]):
-            z_H[unit], slope_H[unit] = softplus(z_H[unit])
+            z_H[unit], slope_H[unit] = softplus(z_H[unit] + bias[unit])
     else:
         for unit in range(z_H.shape[0]):
-            z_H[unit], slope_H[unit] = relu(z_H[unit])
+            z_H[unit], slope_H[unit] = relu(z_H[unit] + bias[unit])
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def activate(kind, bias, z_RH, slope_RH):
     """In place: ``z <- act(z + bias)`` and ``slope <- act'(z + bias)``. bias (H,), z and slope (R, H) float32."""
     for row in range(z_RH.shape[0]):
-        for unit in range(z_RH.shape[1]):
-            z_RH[row, unit] += bias[unit]
-        _apply(kind, z_RH[row], slope_RH[row])
+        _apply(kind, bias, z_RH[row], slope_RH[row])
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def readout(kind, bias, weight, z_RH, slope_RH, u):
     """The last hidden layer: ``u[r] = w . act(z_r + b)``, ``slope <- w * act'(z + b)``; z is overwritten."""
     for row in range(z_RH.shape[0]):
-        for unit in range(z_RH.shape[1]):
-            z_RH[row, unit] += bias[unit]
-        _apply(kind, z_RH[row], slope_RH[row])
+        _apply(kind, bias, z_RH[row], slope_RH[row])
         total = _ZERO
         for unit in range(z_RH.shape[1]):
             total += weight[unit] * z_RH[row, unit]

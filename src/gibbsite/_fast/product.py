@@ -1,10 +1,11 @@
-"""The float32 matrix product of the compiled loops: oneDNN, which torch ships, where it is there.
+"""The float32 matrix product of the compiled loops: oneDNN, which torch ships, or torch's BLAS on the processors it knows.
 
-oneDNN picks its kernels by the processor it runs on, while the BLAS of numpy and torch may fall back to older instructions
-on one that they do not know (half the speed, seen on a recent AMD).
+oneDNN picks its kernels by the processor it runs on, while the BLAS of torch falls back to older instructions on one that
+it does not know (half the speed, seen on a recent AMD). On Intel's it is the faster of the two, by a tenth.
 """
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ import torch
 
 def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """out = a b, float32; a (rows, terms), b (terms, columns), out C-contiguous."""
-    if _has_onednn():
+    if _by_onednn():
         torch.from_numpy(out).copy_(_onednn(a, b))
     else:
         torch.mm(torch.from_numpy(a), torch.from_numpy(b), out=torch.from_numpy(out))
@@ -20,7 +21,7 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a b, float32, in new memory: oneDNN writes there anyway, so that this saves `multiply` a copy."""
-    return (_onednn(a, b) if _has_onednn() else torch.from_numpy(a) @ torch.from_numpy(b)).numpy()
+    return (_onednn(a, b) if _by_onednn() else torch.from_numpy(a) @ torch.from_numpy(b)).numpy()
 
 
 def _onednn(a: np.ndarray, b: np.ndarray) -> torch.Tensor:
@@ -28,7 +29,15 @@ def _onednn(a: np.ndarray, b: np.ndarray) -> torch.Tensor:
 
 
 @cache
-def _has_onednn() -> bool:
+def _by_onednn() -> bool:
+    """Whether oneDNN is there, and the processor is not one that torch's BLAS is made for."""
+    processor = Path("/proc/cpuinfo")
+    known = processor.exists() and "GenuineIntel" in processor.read_text(errors="replace")
+    return has_onednn() and not (known and torch.backends.mkl.is_available())
+
+
+@cache
+def has_onednn() -> bool:
     """Whether this build's oneDNN product is there and right."""
     if not torch.backends.mkldnn.is_available():
         return False

@@ -14,7 +14,7 @@ from ..local import score
 from ..model import Model, check_model, evaluate
 from ..random import Source
 from ..space import Real
-from .kernel import MH, Alias, Cost, Proposal, State, Unadjusted
+from .kernel import MH, Alias, Cost, Info, Kernel, Proposal, State, always
 
 
 def check_step_size(step_size: float) -> None:
@@ -55,19 +55,23 @@ class Drift(Proposal):
         return State(real(model, x), *score(model, x, start=True))
 
     def propose(self, model: Model, state: State, generator: Source) -> tuple[State, Tensor, Cost]:
-        noise = random.normal(state.x.shape, generator, state.x.dtype)
-        # momentum form: x' - x = eps p, p = xi + eps/2 grad U(x); the way back takes xi' = -p - eps/2 grad U(x')
-        momentum = torch.add(noise, state.local, alpha=self.step_size / 2)
-        x = torch.add(state.x, momentum, alpha=self.step_size)
-        u, gradient = score(model, x, start=False)
-        back = torch.add(momentum, gradient, alpha=self.step_size / 2)
-        return State(x, u, gradient), 0.5 * (squared_norm(noise) - squared_norm(back)), Cost(1, 1)
+        new, noise, momentum = _drifted(model, state, self.step_size, generator)
+        back = torch.add(momentum, new.local, alpha=self.step_size / 2)  # the way back takes xi' = -p - eps/2 grad U(x')
+        return new, 0.5 * (squared_norm(noise) - squared_norm(back)), Cost(1, 1)
+
+
+def _drifted(model: Model, state: State, step_size: float, generator: Source) -> tuple[State, Tensor, Tensor]:
+    """The state at x' = x + eps p, with its gradient; the noise xi, and the momentum p = xi + eps/2 grad U(x)."""
+    noise = random.normal(state.x.shape, generator, state.x.dtype)
+    momentum = torch.add(noise, state.local, alpha=step_size / 2)
+    x = torch.add(state.x, momentum, alpha=step_size)
+    return State(x, *score(model, x, start=False)), noise, momentum
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Langevin(Alias):
-    """Unadjusted Langevin dynamics, `Unadjusted(Drift(step_size))`: x' = x + eps^2/2 grad U(x) + eps xi.
+class Langevin(Kernel):
+    """Unadjusted Langevin dynamics: x' = x + eps^2/2 grad U(x) + eps xi, the moves of `Drift`, each of them taken.
 
     Its stationary law is off by a term of order eps^2: on N(0, 1) its variance is 1 / (1 - eps^2/4). Where that matters,
     use `MALA`.
@@ -87,9 +91,12 @@ class Langevin(Alias):
     def __post_init__(self):
         check_step_size(self.step_size)
 
-    @cached_property
-    def kernel(self) -> Unadjusted:
-        return Unadjusted(Drift(self.step_size))
+    def init(self, model: Model, x: Tensor) -> State:
+        return Drift(self.step_size).init(model, x)
+
+    def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
+        new, _, _ = _drifted(model, state, self.step_size, generator)
+        return new, always(new.u, Cost(1, 1))
 
 
 @final
