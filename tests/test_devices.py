@@ -19,6 +19,7 @@ MODELS = {
     "potts": lambda: M.Potts.lattice(3, states=3, coupling=0.4),
     "binary mlp": lambda: M.MLP(gb.Binary(9), (8,), seed=0),
     "categorical net": lambda: M.ResidualNet(gb.Categorical((4, 4), 3), features=4, blocks=2, seed=0),
+    "log-linear": lambda: M.LogLinear(gb.Binary(9), lambda x: x[..., :3].float(), torch.ones(3)),
     "bits": lambda: D.Bernoulli(torch.zeros(9)),
     "sites": lambda: D.Independent(torch.zeros(9, 3)),
 }
@@ -69,6 +70,10 @@ DRAWN = [
     D.Banana,
     D.Funnel,
 ]
+SEQUENCES = [
+    lambda: D.Autoregressive(D.LSTM(3, 4, seed=0), gb.Tokens(5, 3, 0)),
+    lambda: D.Autoregressive(D.NGram(3, 2), gb.Tokens(5, 3, 0)),
+]
 APART = [S.Tempering, S.Independent]  # in tests of their own below
 
 
@@ -91,7 +96,7 @@ def unlisted(listed):
 
 def test_every_exported_kernel_and_model_is_in_a_list():
     kernels = classes([*DISCRETE, *BLOCKS, *RELAXED, *REAL]) | set(APART)
-    made = [make() for make in (*MODELS.values(), *REAL_MODELS.values(), *DRAWN)]
+    made = [make() for make in (*MODELS.values(), *REAL_MODELS.values(), *DRAWN, *SEQUENCES)]
     models = {type(part) for model in made for part in model.modules()}
     assert not unlisted(kernels | models), "add them to a list of this file"
     assert unlisted(kernels | (models - {M.RBM})) == {M.RBM}
@@ -158,6 +163,13 @@ def test_distributions(make, device):
     q = make().to(device)
     x = q.sample(4, seed=0)
     assert x.device.type == q(x).device.type == gb.score(q, x)[1].device.type == device.type
+
+
+@pytest.mark.parametrize("make", SEQUENCES, ids=["lstm", "n-gram"])
+def test_sequences(make, device):
+    q = make().to(device)
+    x = q.sample(4, seed=0)
+    assert x.device.type == q(x).device.type == device.type
 
 
 def test_independent_proposals(device):

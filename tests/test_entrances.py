@@ -15,6 +15,8 @@ normal, points = D.Normal.standard(2), torch.zeros(4, 2)
 chain = gb.run(S.Gibbs(), ising, spins, steps=5, seed=0)
 tokens = gb.Tokens(2, 3, 0)
 latent = D.LatentNormal(D.FixedScale(M.perceptron(1, 1), 0.1), 1, 1)
+bigram, perceptron = D.Autoregressive(D.NGram(3), tokens), M.MLP(gb.Real(2), (3,), seed=0)
+counts = M.LogLinear(gb.Binary(2), gb.Binary(2).embed, [0.0, 0.0])
 tempering = S.Tempering(S.Gibbs(), ising.space.uniform())
 
 to_ising = gb.Geometric(ising.space.uniform(), ising)
@@ -371,6 +373,12 @@ ROWS = [
         lambda: M.MLP(gb.Real(2), activation=torch.nn.Tanh),
         "activation: expected a function such as torch.tanh, got the",
     ),
+    ("LogLinear", lambda: M.LogLinear(gb.Binary(2), 3, [0.0]), "features: expected a function such as"),
+    (
+        "LogLinear",
+        lambda: M.LogLinear(gb.Binary(2), gb.Binary(2).embed, [0.0])(spins[:, :2]),
+        "features(x): expected (*batch, 1)",
+    ),
     ("MLP", lambda: M.MLP(gb.Real(2), hidden=(2.5,)), "hidden: expected a positive integer, got 2.5"),
     ("ResidualNet", lambda: M.ResidualNet(gb.Binary((4, 4)), blocks=1.5), "blocks: expected a positive integer, got 1.5"),
     ("ResidualNet", lambda: M.ResidualNet(gb.Binary((4, 4)), activation="relu"), "activation: expected a function such as"),
@@ -381,6 +389,18 @@ ROWS = [
     ("Posterior", lambda: M.Posterior(normal, plain, [1.0, 2.0], 1), "data: expected a torch.Tensor, got float"),
     ("Posterior", lambda: M.Posterior(normal, plain, points, 1.5), "batch_size: expected a positive integer, got 1.5"),
     # distributions
+    (
+        "Autoregressive",
+        lambda: D.Autoregressive(plain, tokens),
+        "conditional: expected a torch.nn.modules.Module, got function",
+    ),
+    ("Autoregressive", lambda: D.Autoregressive(D.NGram(3), gb.Real(2)), "space: expected a gibbsite.Tokens, got Real"),
+    ("LSTM", lambda: D.LSTM(3, 0, seed=0), "hidden: expected a positive integer, got 0"),
+    (
+        "NGram",
+        lambda: D.NGram(3, 1, torch.zeros(3, 3)),
+        "logits: expected finite floats of shape (4, 3), got float32 (3, 3)",
+    ),
     ("Banana", lambda: D.Banana(bend=NAN), "bend: expected a finite number, got nan"),
     ("Bernoulli", lambda: D.Bernoulli([NAN]), "logits: expected finite floats, got float32 (1,) with nan at [0]"),
     ("Bernoulli", lambda: D.Bernoulli.fit(spins, pseudocount=-1), "pseudocount: expected a non-negative number, got -1"),
@@ -565,6 +585,39 @@ ROWS = [
         "ratio_matching",
         lambda: L.ratio_matching(ising, 2 + spins),
         "data: expected integers in [0, 2) of shape (*, 6), got 2",
+    ),
+    ("l1", lambda: L.l1([]), "weights: expected at least one tensor, got none"),
+    ("block_l1", lambda: L.block_l1(points, (2,)), "block: expected dimensions of weights of shape (4, 2), got (2,)"),
+    ("energy_magnitude", lambda: L.energy_magnitude(normal), "states: expected at least one batch, got none"),
+    ("Bounded", lambda: L.Bounded(S.Gibbs(), 1.0), "negatives: expected a gibbsite.learn.Negatives, got Gibbs"),
+    ("Penalised", lambda: L.Penalised(ising, plain, 1.0), "objective: expected a gibbsite.learn.Objective, got Ising"),
+    ("Penalised", lambda: L.Penalised(L.PseudoLikelihood(ising), 3, 1.0), "penalty: expected a function such as"),
+    ("Penalised", lambda: L.Penalised(L.PseudoLikelihood(ising), plain, NAN), "weight: expected a non-negative number, got"),
+    ("SpectralNorm", lambda: L.SpectralNorm(ising, seed=0), "module: expected weights of at least two dimensions, got none"),
+    (
+        "SpectralNorm",
+        lambda: L.SpectralNorm(perceptron, iterations=0, seed=0),
+        "iterations: expected a positive integer, got 0",
+    ),
+    ("EARM", lambda: L.EARM(ising), "model: expected a gibbsite.distributions.Autoregressive, got Ising"),
+    ("EARM", lambda: L.EARM(bigram, decay=1.0), "decay: expected a number at least 0 and below 1, got 1.0"),
+    (
+        "EARM",
+        lambda: L.EARM(bigram)(torch.zeros(0, 2, dtype=torch.long), seed=0),
+        "data: expected at least one sequence, got",
+    ),
+    ("earm", lambda: L.earm(bigram, torch.tensor([[0, 1]]), torch.tensor([[0, 0]])), "data: expected only eos=0 after the"),
+    ("improved_scaling", lambda: L.improved_scaling(ising, [1.0]), "model: expected a gibbsite.models.LogLinear, got Ising"),
+    ("improved_scaling", lambda: L.improved_scaling(counts, [0.5]), "targets: expected finite floats of shape (2,), got"),
+    (
+        "generalised_scaling",
+        lambda: L.generalised_scaling(counts, [0.5, 0.0]),
+        "targets: expected means above 0 that feature 1 can have, 0 to 1, got 0; drop a feature that the data never show",
+    ),
+    (
+        "generalised_scaling",
+        lambda: L.generalised_scaling(M.LogLinear(gb.Binary(2), lambda x: x - 1.0, [0.0, 0.0]), [0.5, 0.5]),
+        "features: expected none below 0, got -1 of feature 0; add a constant",
     ),
     ("total_variation", lambda: G.total_variation(points, normal), "model: expected a model on Binary or Categorical"),
 ]

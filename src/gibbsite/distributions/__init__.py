@@ -1,6 +1,8 @@
 """Distributions: models with log Z = 0 that can be drawn from."""
 
+from .autoregressive import Autoregressive
 from .conditional import ConditionalNormal, FixedScale, OwnScale, SharedScale
+from .conditionals import LSTM, NGram
 from .factorised import Bernoulli, Independent
 from .latent import LatentNormal
 from .mixture import Mixture, NormalMixture
@@ -8,6 +10,8 @@ from .normal import Moments, Normal
 from .toys import Banana, Funnel, Pinwheel, Rings, twenty_five_gaussians, two_moons
 
 __all__ = [
+    "LSTM",
+    "Autoregressive",
     "Banana",
     "Bernoulli",
     "ConditionalNormal",
@@ -17,6 +21,7 @@ __all__ = [
     "LatentNormal",
     "Mixture",
     "Moments",
+    "NGram",
     "Normal",
     "NormalMixture",
     "OwnScale",
