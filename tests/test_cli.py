@@ -1,5 +1,6 @@
 """The command line, in this process and as a program."""
 
+import contextlib
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gibbsite import cli
-from gibbsite.recipes import RECIPES, ising_transition
+from gibbsite.recipes import RECIPES, Bars, ising_transition
 from gibbsite.report import RunDirectory
 
 TINY = "run ising-transition --preset smoke --side 4 --couplings 0.3 0.5 --chains 4 --steps 30 --warmup 2 --local-steps 20"
@@ -150,10 +151,14 @@ def test_an_interrupted_run_keeps_and_reports_what_was_finished(tmp_path, monkey
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_an_interruption_before_the_first_result_still_gives_a_report(name, tmp_path, monkeypatch):
-    def stop(*arguments, **options):
-        raise KeyboardInterrupt
+    @contextlib.contextmanager
+    def total(self, steps):
+        def part(name):
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules[RECIPES[name].run.__module__], "trace", stop)
+        yield part
+
+    monkeypatch.setattr(Bars, "total", total)
     assert command(f"run {name} --preset smoke", "--out", tmp_path / "cut") == 130
     assert "was interrupted" in (tmp_path / "cut" / "report.html").read_text()
 

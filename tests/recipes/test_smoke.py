@@ -3,7 +3,7 @@
 import pytest
 
 from gibbsite.models import FHMM, Ising
-from gibbsite.recipes import RECIPES, Bars, fhmm, ising_sampling, ising_transition, relaxations
+from gibbsite.recipes import RECIPES, Bars, fhmm, ising_learning, ising_sampling, ising_transition, relaxations
 from gibbsite.recipes.expected import Expectation, checks, expectations
 from gibbsite.report import RunDirectory, render, surroundings
 from gibbsite.sample import MH, Gibbs, Informed
@@ -62,6 +62,24 @@ def test_mutant_chains_that_have_hardly_moved(tmp_path, monkeypatch):
 
     monkeypatch.setattr(relaxations, "_last", short)
     assert "gwg_mmd_over_exact_12" in misses("relaxations", smoke("relaxations", tmp_path / "run")[0])
+
+
+def test_mutant_gibbs_learns_under_the_name_of_gwg(tmp_path, monkeypatch):
+    monkeypatch.setattr(ising_learning, "samplers", lambda: {"Gibbs": Gibbs(), "GWG": Gibbs()})
+    missed = misses("ising-learning", smoke("ising-learning", tmp_path / "run")[0])
+    assert missed == {"gwg_minus_gibbs_on_lattices_at_equal_steps"}
+
+
+def test_mutant_samples_of_a_model_whose_edges_count_once(tmp_path, monkeypatch):
+    """Couplings theta instead of 2 theta: the usual mistake with the paper's convention."""
+    real = ising_learning.draw
+
+    def wrong(truth, examples, source):
+        return real(Ising(truth.couplings.detach() / 2), examples, source)
+
+    monkeypatch.setattr(ising_learning, "draw", wrong)
+    missed = misses("ising-learning", smoke("ising-learning", tmp_path / "run")[0])
+    assert "exact_likelihood_minus_least_3_x_3_theta_0.15" in missed
 
 
 def test_every_expectation_is_explained_and_names_a_finding():

@@ -3,6 +3,7 @@
 from typing import Any
 
 from .fhmm import RECIPE as _FHMM
+from .ising_learning import RECIPE as _ISING_LEARNING
 from .ising_sampling import RECIPE as _ISING_SAMPLING
 from .ising_transition import RECIPE as _ISING_TRANSITION
 from .recipe import Bars, Recipe
@@ -11,6 +12,7 @@ from .relaxations import RECIPE as _RELAXATIONS
 RECIPES: dict[str, Recipe[Any]] = {
     "ising-transition": _ISING_TRANSITION,
     "ising-sampling": _ISING_SAMPLING,
+    "ising-learning": _ISING_LEARNING,
     "fhmm": _FHMM,
     "relaxations": _RELAXATIONS,
 }
