@@ -15,9 +15,11 @@ from ..model import Distribution, device_of, evaluate
 from ..random import Seed, Source
 from ..sample.anneal import by_beta, transition
 from ..sample.driver import Progress, progress_bar
+from ..sample.gibbs import BlockGibbs
 from ..sample.kernel import Cost, Kernel, check_chains
 from ..space import whole
 from .rbm_path import RBMPath
+from .rbm_walk import RBMWalk, covers
 
 Kernels = Kernel | Callable[[float], Kernel]
 
@@ -87,16 +89,35 @@ def backward(
 def _carry(path: Path, kernel: Kernels, betas: list[float], x: Tensor, generator: Source, progress: Progress) -> Walk:
     """The sum of the increments, each taken BEFORE the chains move at the beta that it leads to; none move at either end."""
     make, cost = by_beta(kernel), Cost()
+    fast = isinstance(path, RBMPath) and isinstance(kernel, BlockGibbs) and covers(path, kernel, x)
+    chains = RBMWalk(path, kernel, x, generator) if fast else _Chains(path, make, x, generator)  # type: ignore[arg-type]
     log_w = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     with torch.no_grad(), progress_bar(progress, len(betas) - 1, "annealing") as tell:
         for low, high in pairwise(betas):
-            log_w = log_w + increment(path, low, high, x)
+            log_w = log_w + chains.weigh(low, high)
             cost = cost.plus(Cost(2, 0))
             if 0 < high < 1:
-                state, spent = transition(make(high), path.at(high), _revived(x, log_w, high), generator)
-                x, cost = state.x, cost.plus(spent)
+                cost = cost.plus(chains.move(high, log_w))
             tell(1)
-    return Walk(log_w, x, cost)
+    return Walk(log_w, chains.x, cost)
+
+
+class _Chains:
+    """Chains on any path, moved by any kernel."""
+
+    def __init__(self, path: Path, make: Callable[[float], Kernel], x: Tensor, generator: Source):
+        self._path, self._make, self._generator, self.x = path, make, generator, x
+
+    def weigh(self, low: float, high: float) -> Tensor:
+        """U_high(x) - U_low(x)."""
+        return increment(self._path, low, high, self.x)
+
+    def move(self, beta: float, log_w: Tensor) -> Cost:
+        """One step at beta, and its cost; chains of weight 0 are set to where another one stands first."""
+        x = _revived(self.x, log_w, beta)
+        state, spent = transition(self._make(beta), self._path.at(beta), x, self._generator)
+        self.x = state.x
+        return spent
 
 
 def _revived(x: Tensor, log_w: Tensor, beta: float) -> Tensor:
