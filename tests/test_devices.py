@@ -212,3 +212,28 @@ def test_the_law_on_this_device(device):
         counts = torch.bincount(gb.exact.index(model.space, last), minlength=16)
         assert fits(counts[None], p[None])
         assert not fits(counts[None], gb.exact.probabilities(M.Ising.lattice((2, 2), coupling=0.2, field=0.2))[None])
+
+
+@pytest.mark.parametrize("make", [MODELS["ising"], MODELS["rbm"], MODELS["categorical net"], REAL_MODELS["callable"]])
+def test_brackets(make, device):
+    model = make().to(device)
+    if isinstance(model.space, gb.Real):  # a callable has no parameter to tell its device by
+        model = gb.Product(D.Normal.standard(3).to(device), weights=[2.0])
+    z = gb.bracket(model, temperatures=8, chains=6, settling=8, seed=0)
+    assert z.lower < z.upper
+    exact = D.Normal.diagonal([0.0] * 3, 1.0) if isinstance(model.space, gb.Real) else model.space.uniform()
+    x = exact.sample(6, seed=0).to(device)
+    assert gb.estimate.log_likelihood(model, x, z).value < z.value + 1e9
+    assert gb.estimate.fit_base(model.space, x).to(device)(x).device.type == device.type
+
+
+def test_other_estimates_of_log_z(device):
+    model, kernel = MODELS["ising"]().to(device), S.Gibbs()
+    path = gb.Geometric(D.Bernoulli(torch.zeros(9)).to(device), model)
+    assert gb.estimate.smc(path, kernel, particles=8, seed=0).x.device.type == device.type
+    assert gb.estimate.thermodynamic(path, kernel, [0.0, 0.5, 1.0], steps=4, chains=8, seed=0).value > 0
+    assert len(gb.estimate.adaptive(path, kernel, 4, chains=8, seed=0)) == 5
+    tilt = gb.Tilt(D.Bernoulli(torch.zeros(9)).to(device), lambda x: x.float().sum(-1))
+    assert gb.importance(tilt, 50, seed=0).value > 0
+    assert gb.estimate.snis(tilt, lambda x: x.float(), 50, seed=0).mean.device.type == device.type
+    assert gb.estimate.integrate(D.Normal.standard(1).to(device), -8, 8, 101).trusted

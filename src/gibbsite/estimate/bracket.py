@@ -68,7 +68,7 @@ def bracket(
     """
     model = as_model(model, space)
     source = random.generator(seed, device_of(model))
-    betas = ladder(linear(temperatures) if isinstance(temperatures, int) else temperatures)
+    betas = ladder(temperatures if isinstance(temperatures, Sequence) else linear(temperatures))
     chains, widest = whole(chains, "chains", 3), number(widest, "widest", above=0)
     steps = whole(len(betas) - 1 if settling is None else settling, "settling")
     path = _path(model, base, path, data, source)

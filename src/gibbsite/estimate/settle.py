@@ -52,6 +52,8 @@ def settle(
         seed=seed,
         progress=progress,
     )
+    if run.interrupted:
+        raise KeyboardInterrupt
     u = run.u.double()
     spread = (u - u.median()).abs().mean(0)
     means = torch.cat((u.mean(0)[:, None], spread[:, None], run.values.double().mean(0)), 1)
