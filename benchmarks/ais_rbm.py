@@ -6,6 +6,8 @@ have the same float32 weights and the same base, and give the same log Z. A call
 temperature does not depend on how many there are, so 10,000 of them take 10,000 / rate seconds.
 """
 
+from itertools import pairwise
+
 import torch
 from _harness import Contest, Contestant, Target, main
 from torch.nn.functional import softplus
@@ -24,7 +26,7 @@ def plainly(rbm: gb.models.RBM, base: torch.Tensor, steps: int, generator: torch
     v = torch.bernoulli(base.sigmoid().expand(CHAINS, -1), generator=generator)
     log_w = u(v, 0.0) - (v * base - softplus(base)).sum(-1)
     betas = torch.linspace(0, 1, steps + 1).tolist()
-    for low, high in zip(betas[:-1], betas[1:]):
+    for low, high in pairwise(betas):
         log_w += u(v, high) - u(v, low)
         h = torch.bernoulli(torch.sigmoid(high * (v @ weight.T + c)), generator=generator)
         v = torch.bernoulli(torch.sigmoid(high * (h @ weight + b) + (1 - high) * base), generator=generator)
