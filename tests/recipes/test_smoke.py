@@ -3,7 +3,7 @@
 import pytest
 
 from gibbsite.models import FHMM, Ising
-from gibbsite.recipes import RECIPES, Bars, fhmm, ising_learning, ising_sampling, ising_transition, relaxations
+from gibbsite.recipes import RECIPES, Bars, fhmm, ising_learning, ising_sampling, ising_transition, label_bias, relaxations
 from gibbsite.recipes.expected import Expectation, checks, expectations
 from gibbsite.report import RunDirectory, render, surroundings
 from gibbsite.sample import MH, Gibbs, Informed
@@ -80,6 +80,33 @@ def test_mutant_samples_of_a_model_whose_edges_count_once(tmp_path, monkeypatch)
     monkeypatch.setattr(ising_learning, "draw", wrong)
     missed = misses("ising-learning", smoke("ising-learning", tmp_path / "run")[0])
     assert "exact_likelihood_minus_least_3_x_3_theta_0.15" in missed
+
+
+def test_mutant_a_word_is_surer_after_what_was_seen_more_often(tmp_path, monkeypatch):
+    """What follows "likes", seen twice, is then surer than what follows "like", seen once."""
+    real = label_bias.local_model
+
+    def wrong(epsilon):
+        model = real(epsilon)
+        model.conditional.logits.data[3, 5] += 0.1
+        return model
+
+    monkeypatch.setattr(label_bias, "local_model", wrong)
+    missed = misses("label-bias", smoke("label-bias", tmp_path / "run")[0])
+    assert missed == {"local_gap", "local_score_minus_exact"}
+
+
+def test_mutant_a_feature_of_two_words_looks_at_one(tmp_path, monkeypatch):
+    real = label_bias.features
+
+    def wrong(x):
+        f = real(x)
+        f[..., 6] = x[..., 1] == 3  # "likes", whatever follows
+        return f
+
+    monkeypatch.setattr(label_bias, "features", wrong)
+    missed = misses("label-bias", smoke("label-bias", tmp_path / "run")[0])
+    assert {"log_z_of_all_216", "last_score_learned"} <= missed
 
 
 def test_every_expectation_is_explained_and_names_a_finding():

@@ -6,6 +6,7 @@ from .fhmm import RECIPE as _FHMM
 from .ising_learning import RECIPE as _ISING_LEARNING
 from .ising_sampling import RECIPE as _ISING_SAMPLING
 from .ising_transition import RECIPE as _ISING_TRANSITION
+from .label_bias import RECIPE as _LABEL_BIAS
 from .recipe import Bars, Recipe
 from .relaxations import RECIPE as _RELAXATIONS
 
@@ -14,6 +15,7 @@ RECIPES: dict[str, Recipe[Any]] = {
     "ising-sampling": _ISING_SAMPLING,
     "ising-learning": _ISING_LEARNING,
     "fhmm": _FHMM,
+    "label-bias": _LABEL_BIAS,
     "relaxations": _RELAXATIONS,
 }
 
