@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
+from gibbsite.files import atomic
 from gibbsite.report import RunDirectory, RunDirectoryError, next_directory
-from gibbsite.report.directory import _atomic
 
 CONFIG = {"recipe": "fhmm", "preset": "smoke"}
 
@@ -95,7 +95,7 @@ def test_clear_takes_only_what_a_run_of_that_recipe_wrote(run, tmp_path):
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_litter(run):
     run.write_report("old")
-    with pytest.raises(OSError, match="No space"), _atomic(run.report_path) as file:
+    with pytest.raises(OSError, match="No space"), atomic(run.report_path) as file:
         file.write(b"ne")
         raise OSError(28, "No space left on device")
     assert run.report_path.read_text() == "old"

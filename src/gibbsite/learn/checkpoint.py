@@ -1,22 +1,15 @@
 """Checkpoints on disk: one safetensors file each, written whole or not at all, the last few kept; only ever data."""
 
 import contextlib
-import hashlib
-import json
 import os
 import re
 from pathlib import Path
 from typing import IO, final
 
-import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-
 from ..files import atomic, remove_unfinished
+from . import sealed
 from .processes import Group
 from .snapshot import CheckpointError, Snapshot
-
-_FORMAT = 2
 
 
 @final
@@ -87,9 +80,7 @@ class Checkpoints:
 
     def write(self, step: int, snapshot: Snapshot) -> None:
         """Writes a checkpoint, then removes all but the last `keep`; if one process cannot, none has it."""
-        tensors = {key: value.cpu().contiguous() for key, value in snapshot.tensors.items()}
-        state, failure = json.dumps(snapshot.state), None
-        content = save(tensors, {"format": str(_FORMAT), "state": state, "digest": _digest(tensors, state)})
+        content, failure = sealed.pack(snapshot), None
         try:
             with atomic(self.path(step)) as file:
                 file.write(content)
@@ -104,23 +95,6 @@ class Checkpoints:
 
     def read(self, step: int) -> Snapshot:
         """The checkpoint of a step."""
-        path = self.path(step)
         earlier = [number for number in self._own_steps() if number < step]
-        hint = f"; remove it to go on from step {earlier[-1]}" if earlier else "; remove it to start anew"
-        try:
-            with safe_open(str(path), "pt") as file:
-                about = file.metadata() or {}
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path}: not a whole checkpoint ({error}){hint}") from error
-        if about.get("format") != str(_FORMAT) or about.get("digest") != _digest(tensors, about.get("state", "")):
-            raise CheckpointError(f"{path}: changed since it was written, or written by another version{hint}")
-        return Snapshot(tensors, json.loads(about["state"]))
-
-
-def _digest(tensors: dict[str, torch.Tensor], state: str) -> str:
-    total = hashlib.blake2b(state.encode(), digest_size=16)
-    for name in sorted(tensors):
-        total.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
-        total.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
-    return total.hexdigest()
+        hint = f"remove it to go on from step {earlier[-1]}" if earlier else "remove it to start anew"
+        return sealed.read(self.path(step), hint)

@@ -9,6 +9,7 @@ from .ising_transition import RECIPE as _ISING_TRANSITION
 from .label_bias import RECIPE as _LABEL_BIAS
 from .recipe import Bars, Recipe
 from .relaxations import RECIPE as _RELAXATIONS
+from .trained import Trained
 
 RECIPES: dict[str, Recipe[Any]] = {
     "ising-transition": _ISING_TRANSITION,
@@ -19,4 +20,4 @@ RECIPES: dict[str, Recipe[Any]] = {
     "relaxations": _RELAXATIONS,
 }
 
-__all__ = ["RECIPES", "Bars", "Recipe"]
+__all__ = ["RECIPES", "Bars", "Recipe", "Trained"]

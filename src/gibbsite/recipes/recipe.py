@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..report import Page, RunDirectory
 from ..report.directory import Result
+from .trained import Config, Trained
 
-Config = TypeVar("Config")
 Advance = Callable[[int], None]
 
 
@@ -40,7 +40,8 @@ class Bars:
 @dataclass(frozen=True)
 class Recipe(Generic[Config]):
     """An experiment. `run` computes and records; `findings` and `page` only read what was recorded, so that a report
-    can be made again, or made of an interrupted run.
+    can be made again, or made of an interrupted run. One that keeps a model says so in `trained`; its `run` can be called
+    again after an interruption and goes on: `fit` with `out=directory.path`, and a seed of its own for every other part.
     """
 
     figure: str  # which figure or section of which paper
@@ -49,6 +50,7 @@ class Recipe(Generic[Config]):
     run: Callable[[Config, RunDirectory, Bars], None]
     findings: Callable[[Config, Sequence[Result]], dict[str, float]]
     page: Callable[[Config, RunDirectory], Page]
+    trained: Trained[Config] | None = None
 
     @property
     def config_type(self) -> type[Config]:

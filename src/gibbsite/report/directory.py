@@ -2,17 +2,20 @@
 
 import contextlib
 import json
-import math
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, Self, final
+from typing import Any, Self, TypeVar, final
 
-from torch import Tensor
+from torch import Tensor, nn
+
+from ..files import append_line, atomic, plain, read_lines
+from ..learn import identity, sealed
+from ..learn.snapshot import Snapshot, check_tensors, into_tensors, of_module
 
 Result = dict[str, Any]
+Module = TypeVar("Module", bound=nn.Module)
 _CONFIG, _METRICS, _SAMPLES, _REPORT = "config.json", "metrics.jsonl", "samples", "report.html"
+_MODEL, _CHECKPOINT = "model.safetensors", "checkpoint"
 
 
 class RunDirectoryError(Exception):
@@ -24,8 +27,9 @@ class RunDirectory:
     """What one run leaves on disk.
 
     config.json says what was run; metrics.jsonl holds one result a line, written as soon as it is known; samples/ holds
-    tensors as safetensors; report.html is made of the other three, and can be made again. Whole files are written beside
-    their place and then renamed, so that a full disk or a killed run never leaves half a file.
+    tensors as safetensors; checkpoint/ what an interrupted training goes on from, model.safetensors the trained model;
+    report.html is made of the others, and can be made again. Whole files are written beside their place and then renamed,
+    so that a full disk or a killed run never leaves half a file.
 
     Example:
         >>> import tempfile, pathlib
@@ -50,8 +54,8 @@ class RunDirectory:
         except (FileExistsError, NotADirectoryError, PermissionError) as error:
             raise RunDirectoryError(f"{path}: this directory cannot be made ({error.strerror}); choose another") from error
         directory = cls(path)
-        with _atomic(path / _CONFIG) as file:
-            file.write(json.dumps(_plain(config), indent=2).encode() + b"\n")
+        with atomic(path / _CONFIG) as file:
+            file.write(json.dumps(plain(config), indent=2).encode() + b"\n")
         return directory
 
     @classmethod
@@ -70,10 +74,13 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"{path}: expected an earlier run of {recipe}; it holds something else and is left as it is"
             )
-        for file in [*(path / _SAMPLES).glob("*.safetensors"), path / _METRICS, path / _REPORT, path / _CONFIG]:
+        parts = [*(path / _SAMPLES).glob("*.safetensors"), *(path / _CHECKPOINT).glob("step-*.safetensors")]
+        parts += (path / _CHECKPOINT).glob(".lock*")
+        for file in [*parts, *(path / name for name in (_METRICS, _MODEL, _REPORT, _CONFIG))]:
             file.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            (path / _SAMPLES).rmdir()
+        for folder in (path / _SAMPLES, path / _CHECKPOINT):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
     @property
     def report_path(self) -> Path:
@@ -92,16 +99,13 @@ class RunDirectory:
 
     def record(self, result: Result) -> None:
         """Appends one result, at once; a number that is not finite is kept as null."""
-        with (self.path / _METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(_plain(result), allow_nan=False) + "\n")
+        append_line(self.path / _METRICS, result)
 
     def results(self) -> list[Result]:
         """Every result, in order; a last line cut off by a crash is left out."""
         path = self.path / _METRICS
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-        whole = [line for line in lines if line.endswith("\n")]
         try:
-            return [json.loads(line) for line in whole]
+            return read_lines(path)
         except ValueError as error:
             raise RunDirectoryError(f"{path}: expected one JSON object a line ({error})") from error
 
@@ -110,7 +114,7 @@ class RunDirectory:
         from safetensors.torch import save
 
         (self.path / _SAMPLES).mkdir(exist_ok=True)
-        with _atomic(self.path / _SAMPLES / f"{name}.safetensors") as file:
+        with atomic(self.path / _SAMPLES / f"{name}.safetensors") as file:
             file.write(save({key: value.detach().cpu().contiguous() for key, value in tensors.items()}))
 
     def samples(self, name: str) -> dict[str, Tensor]:
@@ -126,9 +130,27 @@ class RunDirectory:
         except SafetensorError as error:
             raise RunDirectoryError(f"{path}: expected a safetensors file ({error})") from error
 
+    def save_model(self, model: nn.Module) -> None:
+        """Writes the parameters and buffers of the trained model, and what kind of model it is, as model.safetensors."""
+        content = sealed.pack(Snapshot(of_module(model, "model"), {"identity": identity.settings(model)}))
+        with atomic(self.path / _MODEL) as file:
+            file.write(content)
+
+    def load_model(self, model: Module) -> Module:
+        """The model, made as it was before training, with the trained weights; nothing is changed if they do not fit."""
+        path = self.path / _MODEL
+        if not path.is_file():
+            how = "`gibbsite resume` goes on with it" if (self.path / _CHECKPOINT).is_dir() else "run it again"
+            raise RunDirectoryError(f"{path}: there is no such file, for the run did not train to its end; {how}")
+        tensors, state = sealed.read(path, "run it again")
+        identity.check(identity.settings(model), state["identity"])
+        check_tensors(model.state_dict(), "model", tensors)
+        into_tensors(model.state_dict(), "model", tensors)
+        return model
+
     def write_report(self, html: str) -> Path:
         """Writes report.html and returns its path."""
-        with _atomic(self.report_path) as file:
+        with atomic(self.report_path) as file:
             file.write(html.encode())
         return self.report_path
 
@@ -148,31 +170,3 @@ def _occupied(path: Path) -> str:
     if (path / _CONFIG).is_file():
         holds = f"a run of {RunDirectory(path).config().get('recipe', 'another recipe')}"
     return f"{path}: holds {holds}, which is not overwritten: choose another --out, or --replace a run of the same recipe"
-
-
-@contextlib.contextmanager
-def _atomic(path: Path) -> Iterator[IO[bytes]]:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _plain(value: Any) -> Any:
-    """value as JSON can hold it: tensors as lists, tuples as lists, what is not finite as null."""
-    if isinstance(value, Tensor):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
