@@ -69,6 +69,7 @@ DRAWN = [
     D.Pinwheel,
     D.Banana,
     D.Funnel,
+    lambda: D.Marginal(D.LatentNormal(D.FixedScale(M.perceptron(1, 2, seed=0), 0.3), 1, 2), 8, seed=0),
 ]
 SEQUENCES = [
     lambda: D.Autoregressive(D.LSTM(3, 4, seed=0), gb.Tokens(5, 3, 0)),
@@ -158,7 +159,7 @@ def test_real_kernels(kernel, make, device):
     check(gb.run(moved(kernel, device), model, x, steps=6, seed=1), device)
 
 
-@pytest.mark.parametrize("make", DRAWN, ids=["mixture", "rings", "pinwheel", "banana", "funnel"])
+@pytest.mark.parametrize("make", DRAWN, ids=["mixture", "rings", "pinwheel", "banana", "funnel", "marginal"])
 def test_distributions(make, device):
     q = make().to(device)
     x = q.sample(4, seed=0)

@@ -41,6 +41,21 @@ def test_spectral_norm_against_singular_values(double):
     assert gradient_gap(L.SpectralNorm(module, seed=0)(), exact, weights) > 1e-2
 
 
+def test_spectral_norm_of_normalised_layers_is_that_of_the_weights_that_act(double):
+    """Value and gradient by SVD; the mutant is the norm of the parts g and v, as which the layers' parameters lie."""
+    data = gb.distributions.Normal.standard(3).sample(50, seed=0)
+    module = L.weight_normalised(gb.models.MLP(gb.Real(3), (6, 5), seed=0), data)
+    assert isinstance(module, gb.models.MLP)
+    parts = list(module.parameters())
+    acting = [layer.weight for layer in (*module.layers, module.readout)]
+    exact = sum(torch.linalg.matrix_norm(w, 2) for w in acting)
+    norm = L.SpectralNorm(module, iterations=2000, seed=0)
+    assert norm().item() == pytest.approx(exact.item(), rel=1e-10)
+    assert gradient_gap(norm(), exact, parts) < 1e-6
+    mutant = sum(torch.linalg.matrix_norm(w, 2) for w in parts if w.ndim > 1)
+    assert abs(mutant.item() - exact.item()) > 1 and gradient_gap(mutant, exact, parts) > 1e-2
+
+
 def test_spectral_norm_goes_on_from_its_buffers_and_rests_in_evaluation(double):
     module = net()
     norm = L.SpectralNorm(module, seed=0)

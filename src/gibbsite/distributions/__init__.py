@@ -5,6 +5,7 @@ from .conditional import ConditionalNormal, FixedScale, OwnScale, SharedScale
 from .conditionals import LSTM, NGram
 from .factorised import Bernoulli, Independent
 from .latent import LatentNormal
+from .marginal import Marginal
 from .mixture import Mixture, NormalMixture
 from .normal import Moments, Normal
 from .toys import Banana, Funnel, Pinwheel, Rings, twenty_five_gaussians, two_moons
@@ -19,6 +20,7 @@ __all__ = [
     "Funnel",
     "Independent",
     "LatentNormal",
+    "Marginal",
     "Mixture",
     "Moments",
     "NGram",
