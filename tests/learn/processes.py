@@ -1,5 +1,6 @@
 """Runs a function of a test in processes of its own, forked from one that has imported everything: they start at once."""
 
+import contextlib
 import multiprocessing
 import tempfile
 from pathlib import Path
@@ -28,8 +29,21 @@ def finish(*processes, seconds=60):
 
 def together(function, size, *arguments):
     """Runs function(rank, *arguments) in `size` processes that form a gloo group."""
+    with meeting(function, size, *arguments) as processes:
+        finish(*processes)
+
+
+@contextlib.contextmanager
+def meeting(function, size, *arguments):
+    """The processes of `together` while they run; none outlives the block."""
     with tempfile.TemporaryDirectory() as folder:
-        finish(*[start(_joined, function, rank, size, Path(folder) / "meeting", arguments) for rank in range(size)])
+        group = [start(_joined, function, rank, size, Path(folder) / "meeting", arguments) for rank in range(size)]
+        try:
+            yield group
+        finally:
+            for process in group:
+                process.kill()
+                process.join()
 
 
 def _joined(function, rank, size, meeting, arguments):

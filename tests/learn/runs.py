@@ -80,7 +80,20 @@ MUTANTS = {
 }
 
 
-def train(name: str, folder: Path, mutant: str = "", steps: int = STEPS, save_every: int = 5, **more):
+def train_together(rank: int, name: str, folder: Path, **more):
+    """The command as each of several processes runs it, with chains of its own."""
+    train(name, folder, learned=f"learned{rank}.safetensors", **more)
+
+
+def train(
+    name: str,
+    folder: Path,
+    mutant: str = "",
+    steps: int = STEPS,
+    save_every: int = 5,
+    learned: str = "learned.safetensors",
+    **more,
+):
     """The command that is killed and run again: it trains in the folder, then writes what was learned beside it."""
     objective, settings = RUNS[name]()
     if mutant:
@@ -88,11 +101,11 @@ def train(name: str, folder: Path, mutant: str = "", steps: int = STEPS, save_ev
     fitted = L.fit(
         objective, **settings, steps=steps, batch=12, seed=5, out=folder, save_every=save_every, log_every=2, **more
     )
-    learned = {
+    tensors = {
         **objective.state_dict(),
         **{f"mean.{k}": v for k, v in (fitted.average.weights if fitted.average else {}).items()},
     }
-    save_file({key: value.contiguous() for key, value in learned.items()}, folder / "learned.safetensors")
+    save_file({key: value.contiguous() for key, value in tensors.items()}, folder / learned)
 
 
 def _spoil(mutant, start):

@@ -112,7 +112,7 @@ def test_chains_given_in_another_integer_type_keep_it():
 
 def test_every_epoch_reads_every_example_once_in_a_new_order():
     from gibbsite.learn.order import Order
-    from gibbsite.learn.processes import Group
+    from gibbsite.processes import Group
 
     order = Order(10, 4, 0, Group())
     read = torch.cat([order.next() for _ in range(10)])

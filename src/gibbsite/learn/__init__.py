@@ -1,5 +1,6 @@
 """Learning: losses, objectives, sources of negatives, and the loop that runs them."""
 
+from ..processes import shard
 from . import schedule
 from .adaptive import Adaptive
 from .approximation import Approximation, Moves
@@ -23,7 +24,6 @@ from .log_z import Constant, LogZ, PerLength
 from .nce import NCE, nce
 from .objective import Objective, Report
 from .penalty import Penalised, block_l1, l1
-from .processes import shard
 from .pseudo_likelihood import PseudoLikelihood, pseudo_likelihood
 from .pushed import Pushed
 from .ratio_matching import RatioMatching, ratio_matching

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import IO, final
 
 from ..files import atomic, remove_unfinished
+from ..processes import Group
 from . import sealed
-from .processes import Group
 from .snapshot import CheckpointError, Snapshot
 
 
@@ -60,6 +60,11 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """The steps that there are checkpoints of, in order; an error if another number of processes wrote them."""
+        with self.group.agreed(CheckpointError):
+            self._check_size()
+        return self.group.common(self._own_steps())
+
+    def _check_size(self) -> None:
         for path in self.folder.glob("step-*.safetensors"):
             other = re.search(r"of-(\d+)\.safetensors$", path.name)
             if (size := int(other[1]) if other else 1) != self.group.size:
@@ -67,7 +72,6 @@ class Checkpoints:
                     f"{self.folder}: the checkpoints are of {size} processes, this run has {self.group.size}; run as "
                     "before, or choose another directory"
                 )
-        return self.group.common(self._own_steps())
 
     def _own_steps(self) -> list[int]:
         pattern = re.compile(rf"step-(\d+){re.escape(self._suffix)}\.safetensors")

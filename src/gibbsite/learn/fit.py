@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..check import function, instance, number
+from ..processes import Group
 from ..sample.driver import progress_bar
 from ..space import whole
 from .average import Average
@@ -60,7 +61,8 @@ def fit(
     metrics too (`TensorBoard`). Ctrl-C finishes the step, saves and returns. A run that diverges raises `Diverged` with the
     weights of the last good checkpoint in place (see `Guard`).
 
-    Under torchrun every process takes its share of each mini-batch, and gradients are averaged; `batch` is the total.
+    Under torchrun every process takes its share of each mini-batch, of which `batch` is the whole, and gradients are
+    averaged; each has chains and draws of its own, and the first one writes and tells the metrics, means over all.
 
     Example:
         >>> import torch, gibbsite as gb
@@ -83,13 +85,14 @@ def fit(
     if average is not None:
         instance(average, Average, "average")
     folder = None if out is None else Path(out)
-    journal = Journal(None if folder is None else folder / "metrics.jsonl", listener)
+    first = Group.current().rank == 0
+    journal = Journal(folder / "metrics.jsonl" if folder is not None and first else None, listener if first else None)
     session = Session(
         objective, as_data(data, objective.space), optimiser, batch, seed, schedule, average, clip, guard or Guard(), journal
     )
     checkpoints = None if folder is None else Checkpoints(folder / "checkpoint", keep=keep, group=session.group)
     with session.writing(checkpoints, steps), session.interrupt.heard():
-        _learn(session, steps, save_every, log_every, progress if session.group.rank == 0 else False)
+        _learn(session, steps, save_every, log_every, progress if first else False)
         session.save(last=True)
     return Fitted(objective, average, journal.lines, session.step, session.step < steps)
 

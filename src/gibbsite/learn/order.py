@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from .. import random
-from .processes import Group
+from ..processes import Group
 
 
 @final

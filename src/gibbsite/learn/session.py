@@ -9,11 +9,11 @@ from typing import final
 
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 
 from .. import random
 from ..model import NotFinite, device_of
-from . import identity
+from ..processes import Group
+from . import gradients, identity
 from .average import Average
 from .checkpoint import Checkpoints
 from .data import Data, digest, placed
@@ -22,7 +22,6 @@ from .interrupt import Interrupt
 from .journal import Journal
 from .objective import Objective, Report
 from .order import Order
-from .processes import Group
 from .snapshot import CheckpointError, Snapshot, check_tensors, into_optimiser, into_tensors, of_module, of_optimiser
 
 Schedule = Callable[[int], float]
@@ -60,7 +59,7 @@ class Session:
             "average": "None" if average is None else str(average.decay),
             **{f"guard.{key}": str(value) for key, value in asdict(guard).items()},
         }  # fmt: skip
-        self.module = self.group.wrapped(objective)
+        self.module = gradients.wrapped(objective, self.group)
         self.retries, self.shrink = 0, 1.0
         self.generator = self._generator()
         self.watch, self.interrupt = Watch(guard), Interrupt()
@@ -84,6 +83,7 @@ class Session:
         assert report is not None
         self.optimiser.zero_grad(set_to_none=True)
         report.loss.backward()
+        gradients.averaged(self.objective, self.group)
         numbers = self._numbers(report, self._clipped())
         self.stopped = numbers.pop("stop") > 0
         if (wrong := self.watch.wrong(numbers)) is not None:
@@ -106,10 +106,10 @@ class Session:
         parameters = [p for group in self.optimiser.param_groups for p in group["params"] if p.grad is not None]
         if callable(self.clip):
             self.clip(self.optimiser)
-        norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+        norm = gradients.norm(parameters)
         if isinstance(self.clip, float):
-            torch.nn.utils.clip_grads_with_norm_(parameters, self.clip, norm)
-        return norm.full_tensor() if isinstance(norm, DTensor) else norm
+            gradients.bound(parameters, self.clip, norm)
+        return norm
 
     def _numbers(self, report: Report, gradient: Tensor) -> dict[str, float]:
         """The step's numbers, means over all processes; brought to the host at once."""
@@ -137,14 +137,17 @@ class Session:
         self.generator = self._generator()
         self.journal.write({**line, "rate_factor": self.shrink, "retry": self.retries})
 
+    @property
+    def _averages(self) -> dict[str, Tensor]:
+        return self.average.weights if self.average else {}
+
     def snapshot(self) -> Snapshot:
         """All of it."""
         optimiser = of_optimiser(self.optimiser)
-        averages = self.average.weights if self.average else {}
         tensors = {
             **of_module(self.objective, "objective"),
             **optimiser.tensors,
-            **{f"average.{key}": value.clone() for key, value in averages.items()},
+            **{f"average.{key}": value.clone() for key, value in self._averages.items()},
             "generator": self.generator.get_state(),
             **self.order.tensors(),
         }
@@ -153,15 +156,17 @@ class Session:
                  "journal": self.journal.state()}  # fmt: skip
         return Snapshot(tensors, state)
 
+    def check(self, snapshot: Snapshot) -> None:
+        """An error unless the snapshot is of this run."""
+        identity.check(self.identity, snapshot.state["identity"])
+        check_tensors(self.objective.state_dict(), "objective", snapshot.tensors)
+        check_tensors(self._averages, "average", snapshot.tensors)
+
     def restore(self, snapshot: Snapshot) -> None:
-        """Back to a snapshot, if it is of this run; else nothing is changed."""
+        """Back to a snapshot of this run."""
         tensors, state = snapshot
-        averages = self.average.weights if self.average else {}
-        identity.check(self.identity, state["identity"])
-        check_tensors(self.objective.state_dict(), "objective", tensors)
-        check_tensors(averages, "average", tensors)
         into_tensors(self.objective.state_dict(), "objective", tensors)
-        into_tensors(averages, "average", tensors)
+        into_tensors(self._averages, "average", tensors)
         into_optimiser(self.optimiser, snapshot)
         self.generator.set_state(tensors["generator"].cpu())
         self.order.restore(tensors)
@@ -197,7 +202,8 @@ class Session:
         """Goes on from the last checkpoint there is, and holds the folder until the end; rates end as they began."""
         try:
             if checkpoints is not None:
-                checkpoints.lock()
+                with self.group.agreed(CheckpointError):
+                    checkpoints.lock()
                 self._resume(checkpoints, steps)
             yield
         finally:
@@ -208,14 +214,20 @@ class Session:
 
     def _resume(self, checkpoints: Checkpoints, steps: int) -> None:
         there = checkpoints.steps()
-        found = checkpoints.read(there[-1]) if there else None
+        with self.group.agreed(CheckpointError):
+            found = checkpoints.read(there[-1]) if there else None
+            if found is not None:
+                self.check(found)
+                if found.state["step"] > steps:
+                    raise CheckpointError(
+                        f"{checkpoints.folder}: holds step {found.state['step']}, beyond the {steps} steps asked for; ask "
+                        "for more, or choose another directory"
+                    )
+        with self.group.agreed(CheckpointError):
+            self.journal.restore(found.state["journal"] if found else None)
+        self.journal.lines = self.group.first(self.journal.lines)
         if found is not None:
-            if found.state["step"] > steps:
-                raise CheckpointError(
-                    f"{checkpoints.folder}: holds step {found.state['step']}, beyond the {steps} steps asked for; ask for "
-                    "more, or choose another directory"
-                )
             self.restore(found)
-        self.journal.restore(found.state["journal"] if found else None)
-        calm = found if self.watch.calm else checkpoints.read(there[-2]) if there[1:] else None
+        with self.group.agreed(CheckpointError):
+            calm = found if self.watch.calm else checkpoints.read(there[-2]) if there[1:] else None
         self._good, self._checkpoints = calm or self._good, checkpoints

@@ -5,8 +5,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, final
 
-from .processes import Group
-
 
 @final
 class TensorBoard:
@@ -28,8 +26,6 @@ class TensorBoard:
 
     def __call__(self, line: Mapping[str, Any]) -> None:
         """Takes in one line of metrics."""
-        if Group.current().rank:
-            return
         from torch.utils.tensorboard import SummaryWriter
 
         if self._writer is None:

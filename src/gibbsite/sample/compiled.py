@@ -1,8 +1,8 @@
 """The one table of compiled CPU loops: which (kernel, model, device) has a faster way to draw from the same law.
 
 Kernels and models don't know of it: `gibbsite.run` asks `compiled` for a runner, and learners may. A runner draws from the
-same law as its kernel, from another stream of the same generator; it runs float32 models on the CPU only, and everything
-else stays with the kernel itself.
+same law as its kernel, from another stream of the same generator; it runs float32 models on the CPU only, whole ones, and
+everything else stays with the kernel itself.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from ..model import Model, NotFinite, dtype_of
 from ..models.ising import Ising
 from ..models.net import MLP
 from ..models.rbm import RBM
+from ..processes import sharded
 from ..random import Source
 from ..space import Real
 from . import balance, loops, mlp_score
@@ -85,7 +86,7 @@ def compiled(kernel: Kernel, model: Model, x: Tensor) -> Kernel:
         >>> type(gb.sample.compiled(gb.sample.GibbsSweep(), model, x)).__name__
         'Compiled'
     """
-    if x.device.type != "cpu" or dtype_of(model) != torch.float32:
+    if x.device.type != "cpu" or dtype_of(model) != torch.float32 or sharded(model):
         return kernel
     if isinstance(kernel, Cycle | Mixture):
         return replace(kernel, kernels=[compiled(part, model, x) for part in kernel.kernels])
