@@ -6,7 +6,7 @@ import torch
 import gibbsite as gb
 from gibbsite.learn.conditional_nce import log_ratios
 
-from .asymptotics import gradient, gradient_gap
+from .asymptotics import close, covariance, gradient, gradient_gap, hessian, minimise, spread
 
 L = gb.learn
 
@@ -106,6 +106,54 @@ def test_ranking_recovers_each_contexts_law_whatever_its_gauge(double):
     assert gradient(sums_over_noise(shifted, noises, p, 2, "binary"), [shifted.logits]).abs().max() > 1e-2
     true = Tagger(p.log())
     assert gradient(sums_over_noise(true, noises, p, 2, "binary"), [true.logits]).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["binary", "ranking"])
+def test_recovers_each_contexts_law(kind, double):
+    """40,000 pairs with 2 draws of noise each: log p(x | context) within the ellipse at 1e-6.
+
+    Its covariance is that of the minimiser of a mean over (context, x, noise), by enumeration of these 54. Ranking leaves a
+    constant a context free: the potential of each context's first state is then held at 0. The mutants leave log k out, or the noise's own log q.
+    """
+    p, n, k = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.3, 0.6]]), 40_000, 2
+    _, noises = conditional()
+    loss_of = L.ranking_nce if kind == "ranking" else L.conditional_nce
+    free = torch.nn.Parameter(p.log().flatten() if kind == "binary" else (p.log() - p.log()[:, :1])[:, 1:].flatten())
+
+    class Given(torch.nn.Module):
+        """The tagger with its potentials made of `free`: each context's first is 0 where a constant is free."""
+
+        def forward(self, context):
+            tables = free.view(2, -1)
+            logits = tables if kind == "binary" else torch.nn.functional.pad(tables, (1, 0))
+            return PerContext(logits[context])
+
+    given, weights, losses = Given(), [], []
+    for context in (0, 1):
+        model, noise = given(torch.tensor([context])), noises(torch.tensor([context]))
+        for x in range(3):
+            for pair in gb.exact.states(gb.Categorical(k, 3)):
+                every = torch.cat((torch.tensor([x]), pair))[:, None, None]
+                losses.append(loss_of(model(every) - noise(every).detach()))
+                weights.append(0.5 * p[context, x] * noise(every[1:]).sum().exp().detach())
+    weight = torch.stack(weights)
+    curvature = hessian((weight * torch.stack(losses)).sum(), [free])
+    law, truth = covariance(curvature, spread(losses, weight, [free]), n), free.detach().clone()
+    source = torch.Generator().manual_seed(0)
+    context = torch.randint(2, (n,), generator=source)
+    data = (context, torch.multinomial(p[context], 1, generator=source))
+
+    def found(wrong):
+        with torch.no_grad():
+            free.zero_()
+        return minimise(lambda: loss_of(wrong(log_ratios(given, noises, data, k, seed=1))), [free])
+
+    assert close(found(lambda ratios: ratios), truth, law)
+    if kind == "binary":
+        assert not close(found(lambda ratios: ratios + torch.tensor(float(k)).log()), truth, law)
+    draws = PerContextNoise(noises.logits.detach()[context]).sample(k, seed=1)
+    log_q = noises.logits.detach().log_softmax(-1)[context].gather(1, torch.cat((data[1][None], draws))[..., 0].T).T
+    assert not close(found(lambda ratios: ratios + log_q), truth, law)
 
 
 @pytest.mark.parametrize("objective", [L.ConditionalNCE, L.RankingNCE])

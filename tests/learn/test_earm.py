@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import gibbsite as gb
-from gibbsite.learn.earm import log_mean_weight, steps
+from gibbsite.learn.earm import effective_share, log_mean_weight, steps
 
 from ..statistics import chi_square_bound
 from .asymptotics import gradient, gradient_gap, hessian
@@ -98,6 +98,33 @@ def test_the_moving_average_goes_on_from_its_buffers(double):
     other.load_state_dict(objective.state_dict())
     losses = [o(data, seed=torch.Generator().manual_seed(7)).loss for o in (objective, other)]
     assert torch.equal(*losses)
+
+
+def test_the_effective_share_is_that_of_draws_that_still_run(double):
+    """At each place (sum w)^2 / sum w^2 of the weights, 0 for a draw that has ended; the mutant lets those weigh."""
+    told = steps(source(), SPACE.check(torch.tensor([[1, 2, 1], [0, 0, 0], [2, 0, 0], [1, 1, 2]])), 2)
+    running = torch.tensor([[1, 1, 1], [1, 0, 0], [1, 1, 0], [1, 1, 1]]).double()
+    assert torch.equal(told.running, running)
+    weight = running * told.total.detach().exp()
+    by_place = weight.sum(0) ** 2 / (weight**2).sum(0)
+    assert float(effective_share(told)) == pytest.approx(float(by_place.min()) / 4, rel=1e-12)
+    assert float(effective_share(told)) < 0.5 < float(effective_share(told._replace(running=torch.ones(4, 3))))
+    ended = steps(source(), torch.zeros(5, 3).long(), 2)  # nothing is drawn after the first place
+    assert float(effective_share(ended)) == pytest.approx(1.0)
+
+
+def test_it_lives_where_its_model_does(double, device):
+    """Made of a model that has been moved, it needs no moving itself; `fit` checks all its data before the first step."""
+    q = source().to(device)
+    objective = L.EARM(q)
+    assert objective.log_denominator.device.type == device.type
+    report = objective(q.sample(8, seed=torch.Generator(device).manual_seed(0)), seed=torch.Generator(device).manual_seed(1))
+    assert bool(report.loss.isfinite()) and objective.space == SPACE
+    optimiser, bad = torch.optim.SGD(q.parameters(), lr=0.1), torch.ones(9, 3).long()
+    bad[7] = torch.tensor([0, 1, 0])  # a token after the end
+    with pytest.raises(ValueError, match="expected only eos=0 after the first eos, got 1"):
+        L.fit(objective, bad, optimiser=optimiser, steps=1, batch=1, seed=0)
+    assert int(objective.step) == 1  # the one above
 
 
 def copied(generator):

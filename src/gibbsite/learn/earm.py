@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from ..check import instance, number
 from ..distributions import Autoregressive
+from ..model import device_of, dtype_of
 from ..random import Source
 from ..space import whole
 from .objective import Objective, Report
@@ -38,6 +39,16 @@ def log_mean_weight(samples: Steps) -> Float[Tensor, " length"]:
     """log E_q[running sum_k exp(logit_k)] at each place: the denominator of the weights, eq. 13."""
     masked = torch.where(samples.running > 0, samples.total.detach(), -torch.inf)
     return masked.logsumexp(0) - torch.tensor(float(len(masked)), dtype=masked.dtype).log()
+
+
+def effective_share(samples: Steps) -> Float[Tensor, ""]:
+    """1 / sum_j w_j^2 over the number of draws, at the place where it is least of those that some draw reaches.
+
+    w_j are the weights there, made to sum to 1; a draw that has ended weighs nothing.
+    """
+    log_weight = torch.where(samples.running > 0, samples.total.detach(), -torch.inf)
+    weight = log_weight[:, samples.running.any(0)].softmax(0)
+    return (1 / weight.square().sum(0)).min() / len(weight)
 
 
 def earm_of(data: Steps, samples: Steps, log_denominator: Float[Tensor, " length"]) -> Float[Tensor, ""]:
@@ -93,12 +104,12 @@ class EARM(Objective):
     step: Tensor
 
     def __init__(self, model: Autoregressive, *, start: int = 0, weight: float = 1.0, recent: int = 2, decay: float = 0.9):
-        super().__init__()
-        self.model: Autoregressive = instance(model, Autoregressive, "model")
+        super().__init__(instance(model, Autoregressive, "model").space)
+        self.model = model
         self.start, self.recent = whole(start, "start", 0), whole(recent, "recent", 0)
         self.weight, self.decay = number(weight, "weight", least=0), number(decay, "decay", least=0, below=1)
-        dtype = next(iter(model.parameters())).dtype
-        self.register_buffer("log_denominator", torch.full((model.space.length,), -torch.inf, dtype=dtype))
+        empty = torch.full((model.space.length,), -torch.inf, dtype=dtype_of(model), device=device_of(model))
+        self.register_buffer("log_denominator", empty)
         self.register_buffer("step", torch.tensor(0))
 
     def forward(self, data: Int[Tensor, "batch length"], *, seed: Source) -> Report:
@@ -112,8 +123,7 @@ class EARM(Objective):
             return Report(entropy, {"cross_entropy": entropy.detach()})
         drawn = steps(self.model, self.model.sample(len(data), seed=seed), self.recent)
         self._average(log_mean_weight(drawn), first=now == self.start)
-        last = drawn.total[:, -1].detach().softmax(0)
-        metrics = {"cross_entropy": entropy.detach(), "effective_share": 1 / (last.square().sum() * len(last))}
+        metrics = {"cross_entropy": entropy.detach(), "effective_share": effective_share(drawn)}
         return Report(entropy + self.weight * earm_of(told, drawn, self.log_denominator), metrics)
 
     def _average(self, batch: Float[Tensor, " length"], first: bool) -> None:
