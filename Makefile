@@ -22,7 +22,7 @@ test: $(VENV)/.ready  ## lint, types, then every test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.ready  ## the benchmarks, beside the peers (installed into .venv-bench)
 	$(MAKE) -C benchmarks
