@@ -8,6 +8,7 @@ import gibbsite as gb
 from gibbsite.model import counting
 
 S = gb.sample
+HELD = torch.tensor([True, False, False, True, False, False])
 
 
 def start():
@@ -35,7 +36,13 @@ def test_costs_add_up():
         S.GibbsSweep(),
         S.BlockGibbs(),
         S.HammingBall(3),
+        S.GibbsSweep(clamp=HELD),
+        S.BlockGibbs(clamp=HELD),
+        S.BlockGibbs(blocks=[[0, 4], [1, 5], [2], [3]], clamp=HELD),
         S.MH(S.Informed(how="exact")),
+        S.MH(S.Informed(how="enumerate")),
+        S.MH(S.InformedWindow(2, how="enumerate")),
+        S.MH(S.DiscreteLangevin(how="enumerate")),
         S.MH(S.PathAuxiliary()),
         S.Wolff(),
         S.Cycle([S.MH(S.Informed()), S.Gibbs()]),

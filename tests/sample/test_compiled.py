@@ -182,6 +182,33 @@ def test_combinators_and_tempering_compile_what_they_hold():
     assert not fits(counts[None], gb.exact.probabilities(graph(1.3))[None])
 
 
+class Sharper(S.Kernel):
+    """A kernel of someone else's, whose steps are on a model that is made of the one it is given."""
+
+    def init(self, model, x):
+        return S.MALA(0.3).init(gb.Tempered(model, 2.0), x)
+
+    def step(self, model, state, generator):
+        return S.MALA(0.3).step(gb.Tempered(model, 2.0), state, generator)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        S.Tempering(S.MALA(0.3), gb.distributions.Normal.standard(2), (0.0, 0.5, 1.0)),
+        S.Repeat(S.Cycle([S.Repeat(S.MALA(0.3), 2), S.HMC(0.3, 2)]), 2),
+        Sharper(),
+    ],
+    ids=["tempering", "nested", "of another's"],
+)
+def test_bursts_of_kernels_that_make_models_of_a_perceptron_are_their_steps(kernel):
+    """Between kept states steps come in bursts, where the perceptron's score is a compiled loop's."""
+    model, x = gb.models.MLP(gb.Real(2), (8,), seed=0), torch.zeros(4, 2)
+    single, burst = (gb.run(kernel, model, x, steps=12, thin=thin, seed=0) for thin in (1, 3))
+    assert torch.allclose(burst.samples, single.samples[2::3], atol=1e-4) and burst.cost == single.cost
+    assert bool((burst.samples[1:] != burst.samples[:-1]).any())
+
+
 def test_weights_are_read_anew_after_learning():
     model, kernel = graph(), S.MH(S.Informed())
     frequencies(kernel, model)

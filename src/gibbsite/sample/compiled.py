@@ -92,11 +92,11 @@ def compiled(kernel: Kernel, model: Model, x: Tensor) -> Kernel:
         return replace(kernel, kernels=[compiled(part, model, x) for part in kernel.kernels])
     if isinstance(kernel, Tempering):
         return replace(kernel, kernel=Automatic(kernel.kernel))
+    inner, times = (kernel.kernel, kernel.times) if isinstance(kernel, Repeat) else (kernel, 1)
+    if isinstance(inner, Cycle | Mixture | Tempering | Repeat):
+        return Repeat(compiled(inner, model, x), times)
     if isinstance(model, MLP) and isinstance(model.space, Real) and mlp_score.covers(model):
         return OnCompiledModel(kernel, mlp_score.compiled)
-    inner, times = (kernel.kernel, kernel.times) if isinstance(kernel, Repeat) else (kernel, 1)
-    if isinstance(inner, Cycle | Mixture | Tempering):
-        return Repeat(compiled(inner, model, x), times)
     kind = Ising if type(loops.move(inner)) in _ON_SUMS and ising_of(model) is not None else type(model)
     loop = _TABLE.get((type(loops.move(inner)), kind))
     return kernel if loop is None or not loop.covers(inner, model) else Compiled(inner, times, loop.run)

@@ -13,7 +13,7 @@ from ..model import Blocked, Model, check_model, evaluate
 from ..models.classes import coloured_of, draw_class
 from ..models.graph import check_independent
 from ..random import Source
-from ..space import whole
+from ..space import Discrete, whole
 from .clamp import as_mask, discrete, free_sites
 from .kernel import Cost, Info, Kernel, State, always
 
@@ -71,8 +71,7 @@ class GibbsSweep(Kernel):
     def cost(self, model: Model) -> Cost:
         """Evaluations a step."""
         space = discrete(model)
-        sites = space.sites if self.clamp is None else int((~self.clamp).sum())
-        return Cost(sites * changes_cost(model, space, 1), 0)
+        return Cost(_free(space, self.clamp) * changes_cost(model, space, 1), 0)
 
 
 @final
@@ -113,9 +112,10 @@ class BlockGibbs(Kernel):
         return None if pairwise is None else pairwise.classes
 
     def cost(self, model: Model) -> Cost:
-        """Evaluations a step: one for all classes of a pairwise model, or for each block of others; and U at the end."""
-        if (classes := self.classes(model)) is not None:
-            return Cost(1 + sum(len(members) for members in classes) / discrete(model).sites, 0)
+        """Evaluations a step: the free sites' share of one for a pairwise model, or one a block of others; U at the end."""
+        if self.classes(model) is not None:
+            space = discrete(model)
+            return Cost(1 + _free(space, self.clamp) / space.sites, 0)
         return Cost(1 + cast(Blocked, model).blocks, 0)
 
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
@@ -129,6 +129,11 @@ class BlockGibbs(Kernel):
                     x = cast(Blocked, model).draw_block(block, x, generator, self.clamp)
         state = State(x, evaluate(model, x))
         return state, always(state.u, self.cost(model))
+
+
+def _free(space: Discrete, clamp: Tensor | None) -> int:
+    """How many sites move."""
+    return space.sites if clamp is None else int((~clamp).sum())
 
 
 def start(model: Model, x: Tensor) -> State:

@@ -71,7 +71,8 @@ def informed_cost(model: Model, how: How) -> Cost:
     if how == "taylor":
         return Cost(1, 1)
     space = discrete(model)
-    return Cost(1 + changes_cost(model, space, space.sites), 0)
+    neighbours = space.sites * (space.states - 1)
+    return Cost(1 + (neighbours if how == "enumerate" else changes_cost(model, space, space.sites)), 0)
 
 
 def move_logits(

@@ -1,7 +1,7 @@
 """A multilayer perceptron on real states whose score is taken by a compiled loop instead of by differentiation."""
 
 from typing import Any, final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import torch
@@ -29,11 +29,14 @@ class CompiledMLP(Model, ClosedScore):
         super().__init__()
         self.space = source.space
         self.made: tuple[object, ...] = ()
+        self._source = ref(source)  # weak: the table of twins must not keep it alive
         matrices = [_array(layer.weight) for layer in source.layers]
         biases = [_array(layer.bias) for layer in source.layers]
         self._work = mlp.Workspace(matrices, biases, _array(source.readout.weight)[0], _KINDS[source.activation])
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
+        if x.requires_grad and (source := self._source()) is not None:  # a kernel that differentiates a model made of this
+            return source(x)
         return self.closed_score(x)[0]
 
     def closed_score(self, x: Tensor) -> tuple[Float[Tensor, "*batch"], Float[Tensor, "..."]]:
