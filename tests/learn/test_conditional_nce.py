@@ -113,7 +113,8 @@ def test_recovers_each_contexts_law(kind, double):
     """40,000 pairs with 2 draws of noise each: log p(x | context) within the ellipse at 1e-6.
 
     Its covariance is that of the minimiser of a mean over (context, x, noise), by enumeration of these 54. Ranking leaves a
-    constant a context free: the potential of each context's first state is then held at 0. The mutants leave log k out, or the noise's own log q.
+    constant a context free: the potential of each context's first state is then held at 0. The mutants leave log k out, or
+    the noise's own log q.
     """
     p, n, k = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.3, 0.6]]), 40_000, 2
     _, noises = conditional()
