@@ -1,4 +1,4 @@
-"""Every example in a docstring, and every Python block of README and CONTRIBUTING, runs."""
+"""Every example in a docstring, and every Python block of README, CONTRIBUTING and the pages in docs/, runs."""
 
 import doctest
 import importlib
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted(m.name for m in pkgutil.walk_packages(gibbsite.__path__, "gibbsite."))
 BLOCKS = [
     (name, number, block)
-    for name in ("README.md", "CONTRIBUTING.md")
+    for name in ("README.md", "CONTRIBUTING.md", "docs/processes.md")
     for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.S))
 ]
 

@@ -12,7 +12,7 @@ from torch import distributed as dist
 from torch.distributed.tensor import DTensor
 
 from . import random
-from .random import Source
+from .random import Seed, Source
 
 
 @final
@@ -39,6 +39,11 @@ class Group:
         if count < self.size:
             raise ValueError(f"{name}: expected at least one for each of the {self.size} processes, got {count}")
         return len(range(self.rank, count, self.size))
+
+    def part(self, x: Shaped[Tensor, "rows ..."], name: str) -> Shaped[Tensor, "own_rows ..."]:
+        """The rows that are this process's."""
+        self.share(len(x), name)
+        return x[self.rank :: self.size]
 
     def source(self, common: Source) -> Source:
         """The generator of this process's own draws, from one that all processes have alike: itself, if there is but one."""
@@ -118,3 +123,25 @@ def shard(x: Tensor) -> Tensor:
     """
     group = Group.current()
     return x[group.rank :: group.size]
+
+
+def own(seed: Seed, device: torch.device | str = "cpu") -> Source:
+    """A generator of this process's own draws, from the seed that all of them are given.
+
+    Example:
+        >>> import gibbsite as gb
+        >>> space = gb.Binary(4)
+        >>> x = space.uniform().sample(8, seed=gb.processes.own(0))  # others in every process
+    """
+    return Group.current(device).source(random.generator(seed, device))
+
+
+def gather(x: Shaped[Tensor, "rows ..."]) -> Shaped[Tensor, "all_rows ..."]:
+    """The rows of all processes, one process after the other; all of them call it.
+
+    Example:
+        >>> import torch, gibbsite as gb
+        >>> gb.processes.gather(torch.arange(2)).tolist()  # of one process: its own
+        [0, 1]
+    """
+    return Group.current(x.device).gather(x)

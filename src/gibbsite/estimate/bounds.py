@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import random
 from ..check import function
+from ..processes import Group
 from ..random import Seed, Source
 from ..sample.kernel import Cost
 from ..space import whole
@@ -92,16 +93,24 @@ def iwae(
     k, data = whole(draws, "draws", 2), torch.as_tensor(data)
     if not data.ndim or not len(data):
         raise ValueError(f"data: expected at least one row, got shape {tuple(data.shape)}")
-    source, values, variances, sizes = random.generator(seed, data.device), [], [], []
-    for x in data.split(whole(batch, "batch")):
-        with torch.no_grad():
-            log_w = torch.as_tensor(log_weights(x, k, source)).double()
-        if log_w.shape != (k, len(x)) or log_w.isnan().any():
-            raise ValueError(f"log_weights: expected ({k}, {len(x)}) numbers, none NaN, got shape {tuple(log_w.shape)}")
-        values.append(log_w.logsumexp(0) - math.log(k))
-        variances.append((log_w.softmax(0) * k).var(0) / k)
-        sizes.append((2 * log_w.logsumexp(0) - (2 * log_w).logsumexp(0)).exp())
-    value, size = float(torch.cat(values).mean()), float(torch.cat(sizes).median())
-    error = math.sqrt(float(torch.cat(variances).sum())) / len(data)
+    group, parts = Group.current(data.device), []
+    source = group.source(random.generator(seed, data.device))
+    with group.agreed():
+        for x in group.part(data, "data").split(whole(batch, "batch")):
+            parts.append(_bounded(log_weights, x, k, source))
+    values, variances, sizes = group.gather(torch.cat(parts)).unbind(1)
+    value, size = float(values.mean()), float(sizes.median())
+    error = math.sqrt(float(variances.sum())) / len(data)
     why = few(size, k, "draws (the median over data)")
     return Estimate(value, error, value - MARGIN * error, math.inf, size, k, Cost(k, 0), not why, why)
+
+
+def _bounded(log_weights: Callable[[Tensor, int, Source], Tensor], x: Tensor, k: int, source: Source) -> Tensor:
+    """Of each x: the log of its mean weight, that one's variance, and the ESS."""
+    with torch.no_grad():
+        log_w = torch.as_tensor(log_weights(x, k, source)).double()
+    if log_w.shape != (k, len(x)) or log_w.isnan().any():
+        raise ValueError(f"log_weights: expected ({k}, {len(x)}) numbers, none NaN, got shape {tuple(log_w.shape)}")
+    total = log_w.logsumexp(0)
+    sizes = (2 * total - (2 * log_w).logsumexp(0)).exp()
+    return torch.stack((total - math.log(k), (log_w.softmax(0) * k).var(0) / k, sizes), 1)

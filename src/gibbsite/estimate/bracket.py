@@ -13,7 +13,7 @@ from ..check import number
 from ..model import Distribution, Model, as_model, device_of, evaluate
 from ..random import Seed, Source
 from ..sample.driver import Progress
-from ..sample.kernel import check_chains
+from ..sample.kernel import Cost, check_chains
 from ..space import Space, whole
 from .ais import lower_estimate, upper_estimate
 from .base import check_base, default_base, path_to
@@ -79,7 +79,7 @@ def bracket(
         at_model = kernel_for(kernels.forward, 1.0)
         settled = settle(at_model, path.at(1.0), starts, steps=steps, seed=source, progress=progress)
     else:
-        settled = Settled(check_chains(model, x), "", out.cost._replace(evaluations=0, gradients=0))
+        settled = Settled(check_chains(model, x), "", Cost())
     back = backward(path, kernels.backward, betas, settled.x, seed=source, progress=progress)
     return _Sides(model, out, back, settled).joined(widest)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..algebra import Geometric
 from ..model import evaluate
+from ..processes import Group
 from ..sample.kernel import Cost, check_chains
 from .estimate import MARGIN, Estimate, few
 from .weights import ess
@@ -44,7 +45,11 @@ def bridge(start: Callable[[Tensor], Tensor], end: Callable[[Tensor], Tensor], x
 
 
 def _difference(path: Geometric, x: Tensor) -> Tensor:
-    return evaluate(path.end, x).double() - evaluate(path.start, x).double()
+    group = Group.current(x.device)
+    with group.agreed():
+        own = group.part(x, "x")
+        seen = evaluate(path.end, own).double() - evaluate(path.start, own).double()
+    return group.gather(seen)
 
 
 class Ratio(NamedTuple):

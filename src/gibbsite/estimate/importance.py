@@ -1,6 +1,6 @@
 """Importance sampling: log Z of a tilted distribution, and expectations under it, from draws of its base."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -12,6 +12,7 @@ from .. import random
 from ..algebra import Tilt
 from ..check import function, instance
 from ..model import device_of, evaluate
+from ..processes import Group
 from ..random import Seed
 from ..sample.kernel import Cost
 from ..space import whole
@@ -52,7 +53,7 @@ def importance(tilt: Tilt, n: int, *, seed: Seed) -> Estimate:
         >>> z.lower < gb.exact.log_z(tilt).item() < z.upper
         True
     """
-    log_w = torch.cat([part for _, part in _weighed(tilt, n, seed)])
+    _, log_w = _weighed(tilt, n, lambda x: x.new_zeros(len(x), 0), seed)
     bounds, error = residual_bounds(log_w), log_mean_error(log_w)
     why, value = few(bounds.ess, n, "draws"), log_mean(log_w)
     lower, upper = value - MARGIN * error, bounds.upper + MARGIN * error
@@ -74,29 +75,33 @@ def snis(tilt: Tilt, statistic: Callable[[Tensor], Tensor], n: int, *, seed: See
         True
     """
     function(statistic, "statistic", "lambda x: x.sum(-1)")
-    weights, values = [], []
-    for x, log_w in _weighed(tilt, n, seed):
-        with torch.no_grad():
-            f = statistic(x)
-        if not isinstance(f, Tensor) or f.shape[:1] != x.shape[:1]:
-            came = tuple(f.shape) if isinstance(f, Tensor) else type(f).__name__
-            raise ValueError(f"statistic: expected one value a state, shape ({len(x)}, ...), got {came}")
-        weights.append(log_w)
-        values.append(f.double())
-    log_w = torch.cat(weights)
-    mean, error = weighted_mean(torch.cat(values), log_w)
+    values, log_w = _weighed(tilt, n, lambda x: _statistic(statistic, x), seed)
+    mean, error = weighted_mean(values, log_w)
     why = few(ess(log_w), n, "draws")
     return Expectation(mean, error, ess(log_w), n, Cost(1, 0), not why, why)
 
 
-def _weighed(tilt: Tilt, n: int, seed: Seed) -> Iterator[tuple[Tensor, Tensor]]:
-    """The draws in parts that fit in memory, with V at each, in double precision."""
-    hint = "; such as gb.Tilt(q, lambda x: ...)"
-    base, space = instance(tilt, Tilt, "tilt", hint).base, tilt.space
-    source = random.generator(seed, device_of(base))
-    left, part = whole(n, "n", 2), max(1, _MEMORY // max(1, int(torch.Size(space.shape).numel())))
-    while left > 0:
-        x = base.sample(min(left, part), seed=source)
-        log_w = evaluate(tilt.potential, x).double()
-        left -= len(x)
-        yield x, log_w
+def _weighed(tilt: Tilt, n: int, statistic: Callable[[Tensor], Tensor], seed: Seed) -> tuple[Tensor, Tensor]:
+    """A statistic of each draw and V there, in double precision; each process has its share, in parts that fit in memory."""
+    base, space = instance(tilt, Tilt, "tilt", "; such as gb.Tilt(q, lambda x: ...)").base, tilt.space
+    group = Group.current(device_of(base))
+    source = group.source(random.generator(seed, group.device))
+    left, part = group.share(whole(n, "n", 2), "n"), max(1, _MEMORY // max(1, int(torch.Size(space.shape).numel())))
+    weights, values = [], []
+    with group.agreed():
+        while left > 0:
+            x = base.sample(min(left, part), seed=source)
+            values.append(statistic(x))
+            weights.append(evaluate(tilt.potential, x).double())
+            left -= len(x)
+    return group.gather(torch.cat(values)), group.gather(torch.cat(weights))
+
+
+def _statistic(statistic: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """statistic(x), one value a state."""
+    with torch.no_grad():
+        f = statistic(x)
+    if not isinstance(f, Tensor) or f.shape[:1] != x.shape[:1]:
+        came = tuple(f.shape) if isinstance(f, Tensor) else type(f).__name__
+        raise ValueError(f"statistic: expected one value a state, shape ({len(x)}, ...), got {came}")
+    return f.double()

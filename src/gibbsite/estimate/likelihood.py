@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..check import instance
 from ..model import as_model, evaluate
+from ..processes import Group
 from ..space import Space
 from .estimate import Estimate
 
@@ -34,6 +35,8 @@ def log_likelihood(
     x = model.space.check(data, "data")
     if x.ndim != 1 + len(model.space.shape) or not len(x):
         raise ValueError(f"data: expected (n, *{model.space.shape}) with at least 1 state, got {tuple(x.shape)}")
-    parts = [evaluate(model, part, start=True).double() for part in x.split(_BATCH)]
-    mean = float(torch.cat(parts).mean())
+    group = Group.current(x.device)
+    with group.agreed():
+        parts = [evaluate(model, part, start=True).double() for part in group.part(x, "data").split(_BATCH)]
+    mean = float(group.gather(torch.cat(parts)).mean())
     return replace(log_z, value=mean - log_z.value, lower=mean - log_z.upper, upper=mean - log_z.lower)

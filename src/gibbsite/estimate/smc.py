@@ -11,14 +11,15 @@ from torch import Tensor
 from .. import random
 from ..algebra import Path
 from ..check import number
-from ..model import device_of, evaluate
+from ..model import Distribution, device_of, evaluate
+from ..processes import Group
 from ..random import Seed, Source
 from ..sample.anneal import by_beta, transition
 from ..sample.driver import Progress, progress_bar
 from ..sample.kernel import Cost, check_chains
 from ..space import whole
 from .estimate import MARGIN, Estimate, few
-from .walk import Kernels, increment, ladder, start_of
+from .walk import Kernels, increment, ladder, start_of, together
 from .weights import ess, systematic
 
 _STALL = 1e-9  # the least step in beta
@@ -65,9 +66,7 @@ def smc(
     """
     base, given = start_of(path), None if betas is None else ladder(betas)
     n, share = whole(particles, "particles", 2), number(share, "share", above=0, below=1)
-    source = random.generator(seed, device_of(path.at(1.0)))
-    cloud = _Cloud(path, kernel, check_chains(base, base.sample(n, seed=source)), source)
-    cloud.log_w += evaluate(path.at(0.0), cloud.x).double() - evaluate(base, cloud.x).double()
+    cloud = _Cloud(path, kernel, base, n, random.generator(seed, device_of(path.at(1.0))))
     used = [0.0]
     with torch.no_grad(), progress_bar(progress, len(given) - 1 if given else 1, "particles") as tell:
         while used[-1] < 1:
@@ -75,49 +74,67 @@ def smc(
             cloud.advance(used[-1], high)
             used.append(high)
             tell(1 if given else int(high == 1))
-    return Particles(cloud.estimate(), cloud.x, cloud.log_w - cloud.log_w.logsumexp(0), tuple(used))
+    return Particles(cloud.estimate(), cloud.group.gather(cloud.x), cloud.log_w.log_softmax(0), tuple(used))
 
 
 class _Cloud:
-    """Particles with their log weights, whose mean times exp(log_z) estimates Z, and the first draw each descends from."""
+    """Particles with their log weights, whose mean times exp(log_z) estimates Z, and the first draw each descends from.
 
-    def __init__(self, path: Path, kernel: Kernels, x: Tensor, source: Source):
-        self.path, self.make, self.x, self.source = path, by_beta(kernel), x, source
-        self.log_w = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-        self.first = torch.arange(len(x), device=x.device)
+    Of `x` each process has its share; weights and ancestors are those of all particles, one process after the other.
+    """
+
+    def __init__(self, path: Path, kernel: Kernels, base: Distribution, n: int, source: Source):
+        self.group = Group.current(device_of(path.at(1.0)))
+        self.path, self.make, self.common, self.own = path, by_beta(kernel), source, self.group.source(source)
+        self.first = torch.arange(n, device=self.group.device)
+        with self.group.agreed():
+            self.x = check_chains(base, base.sample(self.group.share(n, "particles"), seed=self.own))
+            gauge = evaluate(path.at(0.0), self.x).double() - evaluate(base, self.x).double()
+        self.log_w = self.group.gather(gauge)
         self.log_z, self.cost = 0.0, Cost()
 
     def next_beta(self, low: float, share: float) -> float:
         """The beta at which the ESS is `share` of what it is now, by bisection; 1 if it stays above."""
         aim, ends = share * ess(self.log_w), (low, 1.0)
-        if ess(self.log_w + increment(self.path, low, 1.0, self.x)) >= aim:
+        if ess(self._weighed(low, 1.0)) >= aim:
             return 1.0
         while ends[1] - ends[0] > max(_STALL, 1e-4 * (ends[1] - low)):
             middle = 0.5 * (ends[0] + ends[1])
-            ample = ess(self.log_w + increment(self.path, low, middle, self.x)) >= aim
-            ends = (middle, ends[1]) if ample else (ends[0], middle)
+            ends = (middle, ends[1]) if ess(self._weighed(low, middle)) >= aim else (ends[0], middle)
             self.cost = self.cost.plus(Cost(2, 0))
         return ends[1]
 
+    def _weighed(self, low: float, high: float) -> Tensor:
+        """All log weights, were the particles now weighed for `high`."""
+        with self.group.agreed():
+            more = increment(self.path, low, high, self.x)
+        return self.log_w + self.group.gather(more)
+
     def advance(self, low: float, high: float) -> None:
         """Weighs, resamples where it is due, moves."""
-        self.log_w = self.log_w + increment(self.path, low, high, self.x)
+        self.log_w = self._weighed(low, high)
         self.cost = self.cost.plus(Cost(2, 0))
-        n = len(self.x)
         if not (self.log_w > -math.inf).any():
             raise ValueError(f"smc: every particle has weight 0 at beta={high:g}; take more particles, or a closer base")
         if high == 1:
             return
-        if ess(self.log_w) < 0.5 * n or (self.log_w == -math.inf).any():
-            self.log_z += float(self.log_w.logsumexp(0)) - math.log(n)
-            kept = systematic(self.log_w, n, self.source)
-            self.x, self.first, self.log_w = self.x[kept], self.first[kept], torch.zeros_like(self.log_w)
-        state, spent = transition(self.make(high), self.path.at(high), self.x, self.source)
-        self.x, self.cost = state.x, self.cost.plus(spent)
+        if ess(self.log_w) < 0.5 * len(self.log_w) or (self.log_w == -math.inf).any():
+            self._resample()
+        with self.group.agreed():
+            state, spent = transition(self.make(high), self.path.at(high), self.x, self.own)
+        self.x, self.cost = state.x, self.cost.plus(together(self.group, spent))
+
+    def _resample(self) -> None:
+        n = len(self.log_w)
+        self.log_z += float(self.log_w.logsumexp(0)) - math.log(n)
+        kept = systematic(self.log_w, n, self.common)
+        self.x = self.group.part(self.group.gather(self.x)[kept], "particles")
+        self.first = self.group.gather(self.group.part(self.first[kept], "particles"))
+        self.log_w = torch.zeros_like(self.log_w)
 
     def estimate(self) -> Estimate:
         """log Z, with the variance between lineages."""
-        n = len(self.x)
+        n = len(self.log_w)
         lineage = torch.zeros_like(self.log_w).scatter_add(0, self.first, self.log_w.softmax(0))
         value = self.log_z + float(self.log_w.logsumexp(0)) - math.log(n)
         error, size = float((n * lineage).std()) / math.sqrt(n), float(1 / lineage.square().sum())

@@ -10,6 +10,7 @@ from torch import Tensor
 from .. import random
 from ..algebra import Geometric, Path
 from ..model import device_of, evaluate
+from ..processes import Group
 from ..random import Seed
 from ..sample.anneal import by_beta
 from ..sample.compiled import compiled
@@ -18,7 +19,7 @@ from ..sample.kernel import Cost, check_chains
 from ..space import whole
 from .estimate import MARGIN, Estimate
 from .rbm_path import RBMPath
-from .walk import Kernels, ladder, start_of
+from .walk import Kernels, ladder, start_of, together
 
 _DRIFT = 4.0  # standard errors between the halves of the runs
 
@@ -54,11 +55,12 @@ def thermodynamic(
     if not isinstance(path, Geometric | RBMPath):
         raise TypeError(f"path: expected a Geometric or RBMPath, whose slope in beta is known, got {type(path).__name__}")
     grid, base, steps = ladder(betas), start_of(path), whole(steps, "steps", 4)
-    source, make = random.generator(seed, device_of(path.at(1.0))), by_beta(kernel)
-    x = check_chains(base, base.sample(whole(chains, "chains", 2), seed=source))
-    gauge = float((evaluate(path.at(0.0), x).double() - evaluate(base, x).double()).mean())
+    group, make = Group.current(device_of(path.at(1.0))), by_beta(kernel)
+    source = group.source(random.generator(seed, group.device))
+    x = check_chains(base, base.sample(group.share(whole(chains, "chains", 2), "chains"), seed=source))
+    gauge = group.gather(evaluate(path.at(0.0), x).double() - evaluate(base, x).double())
     slopes, cost = torch.zeros(2, len(grid), len(x), dtype=torch.float64, device=x.device), Cost()
-    with torch.no_grad(), progress_bar(progress, len(grid), "integrating") as tell:
+    with group.agreed(), torch.no_grad(), progress_bar(progress, len(grid), "integrating") as tell:
         for place, beta in enumerate(grid):
             model = path.at(beta)
             runner = compiled(make(beta), model, x)
@@ -72,7 +74,8 @@ def thermodynamic(
             tell(1)
     late = (steps - steps // 2) // 2
     slopes /= torch.tensor([steps - steps // 2 - late, late], dtype=torch.float64, device=x.device).view(2, 1, 1)
-    return _joined(torch.tensor(grid, dtype=torch.float64), slopes.cpu(), gauge, cost)
+    slopes = group.gather(slopes.permute(2, 0, 1)).permute(1, 2, 0).cpu()
+    return _joined(torch.tensor(grid, dtype=torch.float64), slopes, float(gauge.mean()), together(group, cost))
 
 
 def _slope(path: Geometric | RBMPath, beta: float, x: Tensor) -> Float[Tensor, " chains"]:

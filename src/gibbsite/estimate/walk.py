@@ -12,6 +12,7 @@ from .. import random
 from ..algebra import Geometric, Path
 from ..check import instance, number
 from ..model import Distribution, device_of, evaluate
+from ..processes import Group
 from ..random import Seed, Source
 from ..sample.anneal import by_beta, transition
 from ..sample.driver import Progress, progress_bar
@@ -68,11 +69,13 @@ def forward(
     log w = U_0(x_0) - log q(x_0) + sum_k U_k(x_(k-1)) - U_(k-1)(x_(k-1)), x_k one step of the kernel at beta_k from x_(k-1).
     """
     steps, base = ladder(betas), start_of(path)
-    generator = random.generator(seed, device_of(path.at(1.0)))
-    x = check_chains(base, base.sample(whole(chains, "chains"), seed=generator))
-    gauge = evaluate(path.at(0.0), x).double() - evaluate(base, x).double()
-    walk = _carry(path, kernel, steps, x, generator, progress)
-    return walk._replace(log_w=walk.log_w + gauge)
+    group = Group.current(device_of(path.at(1.0)))
+    generator = group.source(random.generator(seed, group.device))
+    with group.agreed():
+        x = check_chains(base, base.sample(group.share(whole(chains, "chains"), "chains"), seed=generator))
+        gauge = evaluate(path.at(0.0), x).double() - evaluate(base, x).double()
+        walk = _carry(path, kernel, steps, x, generator, progress)
+    return _gathered(group, walk._replace(log_w=walk.log_w + gauge))
 
 
 def backward(
@@ -81,9 +84,22 @@ def backward(
     """From draws x of the path's end to its start, the same moves in the opposite order: E[exp(log_w)] = 1 / Z."""
     steps, base = ladder(betas), start_of(path)
     x = check_chains(base, x)
-    walk = _carry(path, kernel, steps[::-1], x, random.generator(seed, x.device), progress)
-    gauge = evaluate(base, walk.x).double() - evaluate(path.at(0.0), walk.x).double()
-    return walk._replace(log_w=walk.log_w + gauge)
+    group = Group.current(x.device)
+    generator = group.source(random.generator(seed, x.device))
+    with group.agreed():
+        walk = _carry(path, kernel, steps[::-1], group.part(x, "x"), generator, progress)
+        gauge = evaluate(base, walk.x).double() - evaluate(path.at(0.0), walk.x).double()
+    return _gathered(group, walk._replace(log_w=walk.log_w + gauge))
+
+
+def _gathered(group: Group, walk: Walk) -> Walk:
+    """The chains of all processes, as if one had carried them all."""
+    return Walk(group.gather(walk.log_w), group.gather(walk.x), together(group, walk.cost))
+
+
+def together(group: Group, cost: Cost) -> Cost:
+    """What a chain took, in the mean over processes."""
+    return Cost(*group.mean(torch.tensor(cost, dtype=torch.float64, device=group.device)).tolist())
 
 
 def _carry(path: Path, kernel: Kernels, betas: list[float], x: Tensor, generator: Source, progress: Progress) -> Walk:

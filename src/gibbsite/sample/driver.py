@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .. import random
 from ..model import Model, as_model
+from ..processes import Group
 from ..random import Seed, Source
 from ..space import Space, whole
 from .chain import Statistic
@@ -163,10 +164,10 @@ def _checked(
 
 @contextmanager
 def progress_bar(progress: Progress, total: int, what: str = "sampling") -> Iterator[Callable[[int], None]]:
-    """A bar in a terminal, or whatever `progress` says: a function that takes the steps just made."""
+    """A bar in a terminal, of the first process, or whatever `progress` says: a function that takes the steps just made."""
     if callable(progress):
         yield progress
-    elif not (sys.stderr.isatty() if progress is None else progress):
+    elif not (sys.stderr.isatty() and Group.current().rank == 0 if progress is None else progress):
         yield lambda steps: None
     else:
         columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
