@@ -57,6 +57,14 @@ CASES = [
     (S.MH(S.Informed()), graph),
     (S.MH(S.Informed(balance=S.Power(1.4), clamp=HELD)), graph),
     (S.MH(S.Informed(how="exact")), dense),
+    (S.MH(S.PathAuxiliary()), graph),
+    (S.MH(S.PathAuxiliary(5, balance=S.Power(1.4), clamp=HELD)), graph),
+    (S.MH(S.PathAuxiliary(1)), graph),
+    (S.MH(S.PathAuxiliary()), tempered),
+    (S.MH(S.DiscreteLangevin(0.5)), graph),
+    (S.MH(S.DiscreteLangevin(0.8, balance=S.Power(1.4), clamp=HELD)), graph),
+    (S.MH(S.DiscreteLangevin(2.0, how="exact")), graph),
+    (S.MH(S.DiscreteLangevin(1.0)), tempered),
     (S.GibbsSweep(), tempered),
     (S.Gibbs(clamp=HELD), tempered),
     (S.MH(S.Informed()), tempered),
@@ -123,7 +131,10 @@ def test_what_the_table_does_not_cover_stays_with_the_kernel():
         (S.MH(S.Informed(balance=S.Barker())), graph()),
         (S.MH(S.Informed(how="exact")), rbm()),
         (S.BlockGibbs(clamp=HELD), rbm()),
-        (S.MH(S.PathAuxiliary()), graph()),
+        (S.MH(S.PathAuxiliary(balance=S.Minimum())), graph()),
+        (S.MH(S.PathAuxiliary()), dense()),
+        (S.MH(S.DiscreteLangevin(balance=S.Barker())), graph()),
+        (S.Unadjusted(S.DiscreteLangevin()), graph()),
     ):
         assert S.compiled(kernel, model, x) is kernel
 
@@ -151,6 +162,8 @@ COSTED = [
     S.BlockGibbs(blocks=[[0], [1, 3], [2]]),
     S.MH(S.Informed(how="exact")),
     S.MH(S.Informed()),
+    S.MH(S.PathAuxiliary()),
+    S.MH(S.DiscreteLangevin(0.5)),
     S.Wolff(),
     S.SwendsenWang(),
 ]

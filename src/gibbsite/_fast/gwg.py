@@ -18,6 +18,7 @@ from numba import njit
 
 from gibbsite._fast.random import exp64, next64, seed_lanes64, substream, uniform53
 
+_ROW = np.uint32  # an unsigned index needs no wrap-around test, which would stop vectorisation
 _WIDE = 300.0  # |d / T| beyond which exp could leave float64: the log-space path is taken
 _TINY = 2.0**-54  # half a step of a 53-bit uniform, so that its log is finite
 
@@ -46,7 +47,7 @@ def _change(row, fields, site):
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _total(values, first, last):
     total = 0.0
-    for index in range(first, last):
+    for index in range(_ROW(first), _ROW(last)):
         total += values[index]
     return total
 
@@ -95,7 +96,7 @@ def _reweigh(site, row, offsets, neighbours, free, inverse, fields, masses, sums
         near = _near(site, slot, offsets, neighbours)
         saved[1, slot] = masses[near]
         if free[near] != 0:
-            masses[near] = math.exp(_change(row, fields, near) * inverse)
+            masses[near] = exp64(_change(row, fields, near) * inverse)
         marks[near >> shift] = 0
     for slot in range(slots):
         block = _near(site, slot, offsets, neighbours) >> shift

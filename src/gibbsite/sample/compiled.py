@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..model import Model, NotFinite, dtype_of
+from ..models.couplings import SparseCouplings
 from ..models.ising import Ising
 from ..models.net import MLP
 from ..models.rbm import RBM
@@ -23,11 +24,13 @@ from ..space import Real
 from . import balance, loops, mlp_score
 from .clusters import SwendsenWang, Wolff
 from .combine import Cycle, Mixture, Repeat
+from .discrete_langevin import DiscreteLangevin
 from .gibbs import BlockGibbs, Gibbs, GibbsSweep
 from .informed import Informed
 from .kernel import Cost, Info, Kernel, State
 from .loops import Kept, Loop
 from .pairwise import ising_of
+from .path_auxiliary import PathAuxiliary
 from .tempering import Tempering
 
 
@@ -133,6 +136,12 @@ def _one_flip(kernel: Any, model: Any) -> bool:
     return power and proposal.draws == 1 and (proposal.how == "taylor" or ising_of(model) is not None)
 
 
+def _many_flips(kernel: Any, model: Any) -> bool:
+    """Sparse couplings, for the changes of a dense model are a matrix product; any `how` is the same law, as above."""
+    ising = ising_of(model)
+    return isinstance(kernel.proposal.balance, balance.Power) and isinstance(ising and ising.pairs, SparseCouplings)
+
+
 def _unclamped(kernel: BlockGibbs, model: Any) -> bool:
     return kernel.clamp is None
 
@@ -142,12 +151,15 @@ class _Entry(NamedTuple):
     covers: Callable[[Any, Any], bool] = _always
 
 
-_ON_SUMS = (Gibbs, GibbsSweep, BlockGibbs, Informed)  # kernels that also take sums with an Ising model in them
+# kernels that also take sums with an Ising model in them
+_ON_SUMS = (Gibbs, GibbsSweep, BlockGibbs, Informed, PathAuxiliary, DiscreteLangevin)
 _TABLE: dict[tuple[type, type], _Entry] = {
     (Gibbs, Ising): _Entry(loops.ising_gibbs),
     (GibbsSweep, Ising): _Entry(loops.ising_sweep),
     (BlockGibbs, Ising): _Entry(loops.ising_blocks),
     (Informed, Ising): _Entry(loops.ising_gwg, _one_flip),
+    (PathAuxiliary, Ising): _Entry(loops.ising_paths, _many_flips),
+    (DiscreteLangevin, Ising): _Entry(loops.ising_langevin, _many_flips),
     (Wolff, Ising): _Entry(loops.ising_wolff),
     (SwendsenWang, Ising): _Entry(loops.ising_clusters),
     (BlockGibbs, RBM): _Entry(loops.rbm_blocks, _unclamped),

@@ -51,11 +51,15 @@ class DiscreteLangevin(Proposal):
             logits = torch.where(free_mask(model, self.clamp, x.device)[:, None], logits, held)
         return State(x, u, logits.log_softmax(-1))
 
+    def cost(self, model: Model) -> Cost:
+        """Evaluations and gradients a step."""
+        return informed_cost(model, self.how)
+
     def propose(self, model: Model, state: State, generator: Source) -> tuple[State, Tensor, Cost]:
         drawn = random.categorical(state.local, generator)
         new = self._at(model, drawn.to(state.x.dtype).view_as(state.x))
         ratio = _log_q(new.local, state.x) - _log_q(state.local, new.x)
-        return new, ratio, informed_cost(model, self.how)
+        return new, ratio, self.cost(model)
 
 
 def _log_q(log_q: Float[Tensor, "chains sites states"], x: Tensor) -> Float[Tensor, " chains"]:

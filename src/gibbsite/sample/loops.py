@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from .._fast import clusters, gibbs, gwg, gwg_rbm, packed, packed_halves, rbm
+from .._fast import clusters, discrete_langevin, gibbs, gwg, gwg_rbm, packed, packed_halves, path, rbm
 from .._fast.random import substream
 from ..models.ising import Ising
 from ..models.rbm import RBM
@@ -129,6 +129,24 @@ def ising_gwg(kernel: Any, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.
     graph, free = rows(model), _free(kernel, model).astype(np.uint8)
     u[:] = potentials(model, graph, x)  # exact, for what a float32 state says of U would be moved along
     return gwg.draws(x, u, *graph.rows, free, kernel.proposal.balance.temperature, seed, thin, *kept)
+
+
+def ising_paths(
+    kernel: Any, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, thin: int, kept: Kept
+) -> np.ndarray:
+    """Path-auxiliary moves."""
+    graph, free, move = rows(model), _free(kernel, model).astype(np.uint8), kernel.proposal
+    u[:] = potentials(model, graph, x)  # exact, for what a float32 state says of U would be moved along
+    return path.draws(x, u, *graph.rows, free, move.length, move.balance.temperature, seed, thin, *kept)
+
+
+def ising_langevin(
+    kernel: Any, model: Ising, x: np.ndarray, u: np.ndarray, seed: np.uint64, thin: int, kept: Kept
+) -> np.ndarray:
+    """Metropolis-adjusted discrete Langevin."""
+    graph, free, move = rows(model), _free(kernel, model).astype(np.uint8), kernel.proposal
+    u[:] = potentials(model, graph, x)
+    return discrete_langevin.draws(x, u, *graph.rows, free, move.step_size, move.balance.temperature, seed, thin, *kept)
 
 
 def ising_wolff(

@@ -42,6 +42,10 @@ class PathAuxiliary(Proposal):
         check_parity(model, self.length, "length")
         return State(x, *site_logits(model, x, "taylor", start=True))
 
+    def cost(self, model: Model) -> Cost:
+        """Evaluations and gradients a step."""
+        return Cost(1, 1)
+
     def propose(self, model: Model, state: State, generator: Source) -> tuple[State, Tensor, Cost]:
         free = free_mask(model, self.clamp, state.x.device)
         x, change, path, forward = state.x.flatten(1).long(), state.local, [], 0.0
@@ -54,7 +58,7 @@ class PathAuxiliary(Proposal):
             x, change = _move(x, change, site, value)
         proposed = x.to(state.x.dtype).view_as(state.x)
         new = State(proposed, *site_logits(model, proposed, "taylor", start=False))
-        return new, self._backward(x, new.local, path, free) - forward, Cost(1, 1)
+        return new, self._backward(x, new.local, path, free) - forward, self.cost(model)
 
     def _backward(self, x: Tensor, change: Tensor, path: list[tuple[Tensor, Tensor]], free: Tensor) -> Tensor:
         total = torch.zeros_like(change[:, 0, 0])
