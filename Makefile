@@ -15,8 +15,8 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group dev
 	touch $@
 
-demo: $(VENV)/.ready  ## samples a 40x40 Ising model through its transition and writes runs/demo/report.html
-	$(BIN)/gibbsite run ising-transition --out runs/demo --replace
+demo: $(VENV)/.ready  ## learns an RBM from handwritten digits, brackets its log-likelihood, writes runs/demo/report.html
+	$(BIN)/gibbsite run rbm-digits --out runs/demo --replace
 
 test: $(VENV)/.ready  ## lint, types, then every test
 	$(BIN)/ruff check .

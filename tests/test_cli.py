@@ -175,7 +175,7 @@ def test_a_failing_run_keeps_what_was_finished_and_says_where(tmp_path, monkeypa
 
 def test_as_a_program_ctrl_c_leaves_a_report_and_status_130(tmp_path):
     words = f"{TINY} --local-steps 10000000 --out run"
-    there = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    there = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])}
     process = subprocess.Popen(
         [*PROGRAM, *words.split()], cwd=tmp_path, env=there, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

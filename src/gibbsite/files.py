@@ -12,6 +12,33 @@ from typing import IO, Any
 from torch import Tensor
 
 
+class InUse(Exception):
+    """Another process holds the lock; the text is its number."""
+
+
+def lock(path: Path) -> IO[str]:
+    """Takes a lock file for this process, until it is closed."""
+    import fcntl
+
+    while True:
+        file = path.open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            owner = file.read().strip() or "unknown"
+            file.close()
+            raise InUse(owner) from error
+        if path.exists() and os.fstat(file.fileno()).st_ino == path.stat().st_ino:
+            break
+        file.close()  # who had it before removed it
+    with contextlib.suppress(OSError):  # the number is only for that message
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+    return file
+
+
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of `path` when all of it is on the disk; until then, or if that fails, nothing changes."""

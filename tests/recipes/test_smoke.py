@@ -2,8 +2,18 @@
 
 import pytest
 
-from gibbsite.models import FHMM, Ising
-from gibbsite.recipes import RECIPES, Bars, fhmm, ising_learning, ising_sampling, ising_transition, label_bias, relaxations
+from gibbsite.models import FHMM, RBM, Ising
+from gibbsite.recipes import (
+    RECIPES,
+    Bars,
+    fhmm,
+    ising_learning,
+    ising_sampling,
+    ising_transition,
+    label_bias,
+    rbm_digits,
+    relaxations,
+)
 from gibbsite.recipes.expected import Expectation, checks, expectations
 from gibbsite.report import RunDirectory, render, surroundings
 from gibbsite.sample import MH, Gibbs, Informed
@@ -107,6 +117,22 @@ def test_mutant_a_feature_of_two_words_looks_at_one(tmp_path, monkeypatch):
     monkeypatch.setattr(label_bias, "features", wrong)
     missed = misses("label-bias", smoke("label-bias", tmp_path / "run")[0])
     assert {"log_z_of_all_216", "last_score_learned"} <= missed
+
+
+def test_mutant_a_bracket_of_weights_five_percent_off(tmp_path, monkeypatch):
+    real = rbm_digits.bracket
+
+    def wrong(machine, **options):
+        return real(RBM.from_weights(1.05 * machine.weight, machine.visible_bias, machine.hidden_bias), **options)
+
+    monkeypatch.setattr(rbm_digits, "bracket", wrong)
+    assert "log_z_minus_exact" in misses("rbm-digits", smoke("rbm-digits", tmp_path / "run")[0])
+
+
+def test_mutant_an_average_that_hardly_leaves_the_start(tmp_path, monkeypatch):
+    real = rbm_digits.Average
+    monkeypatch.setattr(rbm_digits, "Average", lambda machine, decay: real(machine, 0.9999))
+    assert "above_independent_pixels" in misses("rbm-digits", smoke("rbm-digits", tmp_path / "run")[0])
 
 
 def test_every_expectation_is_explained_and_names_a_finding():

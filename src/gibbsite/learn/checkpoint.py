@@ -1,12 +1,11 @@
 """Checkpoints on disk: one safetensors file each, written whole or not at all, the last few kept; only ever data."""
 
 import contextlib
-import os
 import re
 from pathlib import Path
 from typing import IO, final
 
-from ..files import atomic, remove_unfinished
+from ..files import InUse, atomic, lock, remove_unfinished
 from ..processes import Group
 from . import sealed
 from .snapshot import CheckpointError, Snapshot
@@ -28,27 +27,15 @@ class Checkpoints:
 
     def lock(self) -> None:
         """Takes the folder for this process, until `unlock` or its end."""
-        import fcntl
-
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            file = (self.folder / f".lock{self.group.rank or ''}").open("a+")
+            self._lock = lock(self.folder / f".lock{self.group.rank or ''}")
+        except InUse as error:
+            raise CheckpointError(
+                f"{self.folder}: in use by another process ({error}); wait for it or choose another"
+            ) from error
         except (FileExistsError, NotADirectoryError, PermissionError) as error:
             raise CheckpointError(f"{self.folder}: this folder cannot be made ({error.strerror}); choose another") from error
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            owner = file.read().strip() or "unknown"
-            file.close()
-            raise CheckpointError(
-                f"{self.folder}: in use by another process ({owner}); wait for it or choose another"
-            ) from error
-        self._lock = file
-        with contextlib.suppress(OSError):  # the number is only for that message
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
         remove_unfinished(self.folder, f"step-*{self._suffix}.safetensors")
 
     def unlock(self) -> None:

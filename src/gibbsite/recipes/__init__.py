@@ -7,11 +7,13 @@ from .ising_learning import RECIPE as _ISING_LEARNING
 from .ising_sampling import RECIPE as _ISING_SAMPLING
 from .ising_transition import RECIPE as _ISING_TRANSITION
 from .label_bias import RECIPE as _LABEL_BIAS
+from .rbm_digits import RECIPE as _RBM_DIGITS
 from .recipe import Bars, Recipe
 from .relaxations import RECIPE as _RELAXATIONS
 from .trained import Trained
 
 RECIPES: dict[str, Recipe[Any]] = {
+    "rbm-digits": _RBM_DIGITS,
     "ising-transition": _ISING_TRANSITION,
     "ising-sampling": _ISING_SAMPLING,
     "ising-learning": _ISING_LEARNING,

@@ -2,20 +2,23 @@
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self, TypeVar, final
 
 from torch import Tensor, nn
 
-from ..files import append_line, atomic, plain, read_lines
+from ..estimate import Estimate
+from ..files import InUse, append_line, atomic, lock, plain, read_lines, write_lines
 from ..learn import identity, sealed
 from ..learn.snapshot import Snapshot, check_tensors, into_tensors, of_module
+from ..sample.kernel import Cost
 
 Result = dict[str, Any]
 Module = TypeVar("Module", bound=nn.Module)
 _CONFIG, _METRICS, _SAMPLES, _REPORT = "config.json", "metrics.jsonl", "samples", "report.html"
-_MODEL, _CHECKPOINT = "model.safetensors", "checkpoint"
+_MODEL, _CHECKPOINT, _LOG_Z, _LOCK = "model.safetensors", "checkpoint", "log_z.json", ".lock"
 
 
 class RunDirectoryError(Exception):
@@ -48,7 +51,7 @@ class RunDirectory:
     def create(cls, path: Path, config: Mapping[str, Any]) -> Self:
         """A new run in `path`, which must be empty or not exist yet."""
         try:
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            if path.exists() and (not path.is_dir() or _holds(path)):
                 raise RunDirectoryError(_occupied(path))
             path.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError, PermissionError) as error:
@@ -68,7 +71,7 @@ class RunDirectory:
     @classmethod
     def clear(cls, path: Path, recipe: str) -> None:
         """Removes an earlier run of `recipe` from `path`, and only what a run writes; else an error."""
-        if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        if not path.exists() or (path.is_dir() and not _holds(path)):
             return
         if not (path / _CONFIG).is_file() or cls(path).config().get("recipe") != recipe:
             raise RunDirectoryError(
@@ -76,16 +79,42 @@ class RunDirectory:
             )
         parts = [*(path / _SAMPLES).glob("*.safetensors"), *(path / _CHECKPOINT).glob("step-*.safetensors")]
         parts += (path / _CHECKPOINT).glob(".lock*")
-        for file in [*parts, *(path / name for name in (_METRICS, _MODEL, _REPORT, _CONFIG))]:
+        for file in [*parts, *(path / name for name in (_METRICS, _MODEL, _LOG_Z, _REPORT, _CONFIG))]:
             file.unlink(missing_ok=True)
         for folder in (path / _SAMPLES, path / _CHECKPOINT):
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
+    @classmethod
+    @contextlib.contextmanager
+    def held(cls, path: Path) -> Iterator[None]:
+        """Inside, no other process that asks writes to the run in `path`, which is made if it does not exist."""
+        try:
+            if path.exists() and not path.is_dir():
+                raise RunDirectoryError(_occupied(path))
+            path.mkdir(parents=True, exist_ok=True)
+            file = lock(path / _LOCK)
+        except InUse as error:
+            raise RunDirectoryError(
+                f"{path}: in use by another process ({error}); wait for it, or choose another directory"
+            ) from error
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:
+            raise RunDirectoryError(f"{path}: this directory cannot be made ({error.strerror}); choose another") from error
+        try:
+            yield
+        finally:
+            (path / _LOCK).unlink(missing_ok=True)
+            file.close()
+
     @property
     def report_path(self) -> Path:
         """Where the report is written."""
         return self.path / _REPORT
+
+    @property
+    def model_path(self) -> Path:
+        """Where the trained model is written."""
+        return self.path / _MODEL
 
     def config(self) -> dict[str, Any]:
         """What config.json holds."""
@@ -108,6 +137,10 @@ class RunDirectory:
             return read_lines(path)
         except ValueError as error:
             raise RunDirectoryError(f"{path}: expected one JSON object a line ({error})") from error
+
+    def forget(self, kind: str) -> None:
+        """Removes the results of a kind."""
+        write_lines(self.path / _METRICS, [row for row in self.results() if row.get("kind") != kind])
 
     def save_samples(self, name: str, tensors: Mapping[str, Tensor]) -> None:
         """Writes samples/<name>.safetensors."""
@@ -133,12 +166,12 @@ class RunDirectory:
     def save_model(self, model: nn.Module) -> None:
         """Writes the parameters and buffers of the trained model, and what kind of model it is, as model.safetensors."""
         content = sealed.pack(Snapshot(of_module(model, "model"), {"identity": identity.settings(model)}))
-        with atomic(self.path / _MODEL) as file:
+        with atomic(self.model_path) as file:
             file.write(content)
 
     def load_model(self, model: Module) -> Module:
         """The model, made as it was before training, with the trained weights; nothing is changed if they do not fit."""
-        path = self.path / _MODEL
+        path = self.model_path
         if not path.is_file():
             how = "`gibbsite resume` goes on with it" if (self.path / _CHECKPOINT).is_dir() else "run it again"
             raise RunDirectoryError(f"{path}: there is no such file, for the run did not train to its end; {how}")
@@ -147,6 +180,24 @@ class RunDirectory:
         check_tensors(model.state_dict(), "model", tensors)
         into_tensors(model.state_dict(), "model", tensors)
         return model
+
+    def save_log_z(self, estimate: Estimate) -> None:
+        """Keeps an estimate of the model's log Z as log_z.json."""
+        with atomic(self.path / _LOG_Z) as file:
+            file.write(json.dumps(asdict(estimate), indent=2).encode() + b"\n")
+
+    def log_z(self) -> Estimate | None:
+        """The estimate of log Z that was kept, if there is one."""
+        path = self.path / _LOG_Z
+        if not path.exists():
+            return None
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            return Estimate(**{**kept, "cost": Cost(*kept["cost"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise RunDirectoryError(
+                f"{path}: expected an estimate as JSON ({error}); `gibbsite logz` makes it anew"
+            ) from error
 
     def write_report(self, html: str) -> Path:
         """Writes report.html and returns its path."""
@@ -161,6 +212,11 @@ def next_directory(parent: Path, recipe: str) -> Path:
     while (parent / f"{recipe}-{number}").exists():
         number += 1
     return parent / f"{recipe}-{number}"
+
+
+def _holds(path: Path) -> bool:
+    """Whether there is anything in a directory but a lock."""
+    return any(inside.name != _LOCK for inside in path.iterdir())
 
 
 def _occupied(path: Path) -> str:

@@ -20,6 +20,7 @@ INK, GRID, PAPER = "#1c2430", "#e6e9ed", "#fefefe"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#b0558a", "#b07d00", "#3a9bd9")
 _MARKERS, _DASHES = "osD^vP", ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 _SPINS = LinearSegmentedColormap.from_list("spins", ["#f0e4cc", "#20567f"])
+_SIGNED = LinearSegmentedColormap.from_list("signed", ["#b3541e", "#f0e4cc", "#20567f"])
 _PROBABILITY = LinearSegmentedColormap.from_list("probability", ["#f0e4cc", "#7aa6a1", "#20567f", "#0c2038"])
 
 
@@ -131,6 +132,33 @@ def lattices(spins: ArrayLike, titles: Sequence[str], *, columns: int = 4) -> Fi
         _bare(axes, title)
     _finish(figure, grid[len(spins) :], {})
     return figure
+
+
+def images(groups: Mapping[str, ArrayLike], *, signed: bool = False, width: float = 8.6) -> Figure:
+    """Each name's images (n, rows, columns) in a square, the squares beside one another.
+
+    Grey levels from 0 to 1; signed ones from minus to plus the largest of all.
+    """
+    arrays = {name: np.asarray(values, dtype=float) for name, values in groups.items()}
+    most = max(1e-12, *(float(np.abs(values).max()) for values in arrays.values())) if signed else 1.0
+    style = {"cmap": _SIGNED if signed else _SPINS, "vmin": -most if signed else 0, "vmax": most, "interpolation": "none"}
+    figure, grid = _figure(1, len(arrays), (width, width / len(arrays) + 0.3))
+    for axes, (name, values) in zip(grid, arrays.items()):
+        axes.imshow(_mosaic(values), **style)
+        _bare(axes, name)
+        axes.set_facecolor("none")
+    return figure
+
+
+def _mosaic(values: np.ndarray) -> np.ndarray:
+    """Images in a square with a gap, where nothing is drawn, after each."""
+    count, rows, columns = values.shape
+    across = math.ceil(math.sqrt(count))
+    down = -(-count // across)
+    square = np.full((down * across, rows + 1, columns + 1), np.nan)
+    square[:count, :-1, :-1] = values
+    square = square.reshape(down, across, rows + 1, columns + 1).swapaxes(1, 2)
+    return square.reshape(down * (rows + 1), across * (columns + 1))[:-1, :-1]
 
 
 def marginals(rows: Mapping[str, ArrayLike], *, x: str, y: str) -> Figure:
