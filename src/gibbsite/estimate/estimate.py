@@ -17,7 +17,8 @@ class Estimate:
 
     The ends lie three standard errors beyond what was seen; a method that bounds one side only leaves the other infinite.
     `trusted` is False, and `why` says in words why, where value and ends should not be relied upon. `ess` is the effective
-    sample size of `n` weights or draws, `cost` what each chain (or draw) took in evaluations of U and its gradient.
+    sample size of `n` weights or draws, `cost` what each chain (or draw) took in evaluations of U, the base's among them,
+    and of gradients; pilot runs that fit a base or tune a kernel are apart.
 
     Example:
         >>> import gibbsite as gb

@@ -91,7 +91,7 @@ class _Cloud:
             self.x = check_chains(base, base.sample(self.group.share(n, "particles"), seed=self.own))
             gauge = evaluate(path.at(0.0), self.x).double() - evaluate(base, self.x).double()
         self.log_w = self.group.gather(gauge)
-        self.log_z, self.cost = 0.0, Cost()
+        self.log_z, self.cost = 0.0, Cost(2, 0)  # of the gauge
 
     def next_beta(self, low: float, share: float) -> float:
         """The beta at which the ESS is `share` of what it is now, by bisection; 1 if it stays above."""
@@ -101,11 +101,11 @@ class _Cloud:
         while ends[1] - ends[0] > max(_STALL, 1e-4 * (ends[1] - low)):
             middle = 0.5 * (ends[0] + ends[1])
             ends = (middle, ends[1]) if ess(self._weighed(low, middle)) >= aim else (ends[0], middle)
-            self.cost = self.cost.plus(Cost(2, 0))
         return ends[1]
 
     def _weighed(self, low: float, high: float) -> Tensor:
         """All log weights, were the particles now weighed for `high`."""
+        self.cost = self.cost.plus(Cost(2, 0))
         with self.group.agreed():
             more = increment(self.path, low, high, self.x)
         return self.log_w + self.group.gather(more)
@@ -113,7 +113,6 @@ class _Cloud:
     def advance(self, low: float, high: float) -> None:
         """Weighs, resamples where it is due, moves."""
         self.log_w = self._weighed(low, high)
-        self.cost = self.cost.plus(Cost(2, 0))
         if not (self.log_w > -math.inf).any():
             raise ValueError(f"smc: every particle has weight 0 at beta={high:g}; take more particles, or a closer base")
         if high == 1:

@@ -15,7 +15,7 @@ from ..random import Seed
 from ..sample.anneal import by_beta
 from ..sample.compiled import compiled
 from ..sample.driver import Progress, progress_bar
-from ..sample.kernel import Cost, check_chains
+from ..sample.kernel import Cost, check_chains, started
 from ..space import whole
 from .estimate import MARGIN, Estimate
 from .rbm_path import RBMPath
@@ -59,17 +59,19 @@ def thermodynamic(
     source = group.source(random.generator(seed, group.device))
     x = check_chains(base, base.sample(group.share(whole(chains, "chains", 2), "chains"), seed=source))
     gauge = group.gather(evaluate(path.at(0.0), x).double() - evaluate(base, x).double())
-    slopes, cost = torch.zeros(2, len(grid), len(x), dtype=torch.float64, device=x.device), Cost()
+    slopes, cost = torch.zeros(2, len(grid), len(x), dtype=torch.float64, device=x.device), Cost(2, 0)
     with group.agreed(), torch.no_grad(), progress_bar(progress, len(grid), "integrating") as tell:
         for place, beta in enumerate(grid):
             model = path.at(beta)
             runner = compiled(make(beta), model, x)
-            state = runner.init(model, x)
+            state, first = started(runner, model, x)
+            cost = cost.plus(first)
             for step in range(steps):
                 state, info = runner.step(model, state, source)
                 cost = cost.plus(info.cost)
                 if step >= steps // 2:  # the kept half, in two quarters
                     slopes[int(step >= steps - (steps - steps // 2) // 2), place] += _slope(path, beta, state.x)
+                    cost = cost.plus(Cost(2 if isinstance(path, Geometric) else 1, 0))
             x = state.x
             tell(1)
     late = (steps - steps // 2) // 2

@@ -104,7 +104,7 @@ def together(group: Group, cost: Cost) -> Cost:
 
 def _carry(path: Path, kernel: Kernels, betas: list[float], x: Tensor, generator: Source, progress: Progress) -> Walk:
     """The sum of the increments, each taken BEFORE the chains move at the beta that it leads to; none move at either end."""
-    make, cost = by_beta(kernel), Cost()
+    make, cost = by_beta(kernel), Cost(2, 0)  # of the gauge at the start of the path
     fast = isinstance(path, RBMPath) and isinstance(kernel, BlockGibbs) and covers(path, kernel, x)
     chains = RBMWalk(path, kernel, x, generator) if fast else _Chains(path, make, x, generator)  # type: ignore[arg-type]
     log_w = torch.zeros(len(x), dtype=torch.float64, device=x.device)
