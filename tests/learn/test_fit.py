@@ -25,10 +25,30 @@ def fit(objective=None, data=BITS, **more):
     return L.fit(objective, data, **{**settings, **more})
 
 
+class Returning(L.Objective):
+    """Returns what it is told to make of a loss."""
+
+    def __init__(self, make):
+        super().__init__(gb.Binary(9))
+        self.model, self.make = M.Ising.lattice(3, coupling=0.1), make
+
+    def forward(self, data, *, seed):
+        return self.make(L.pseudo_likelihood(self.model, data))
+
+
 NAN_IN_DATA = torch.zeros(32, 2).index_fill(0, torch.tensor(30), torch.nan)
 grey = torch.rand(32, 9, generator=torch.Generator().manual_seed(0))
 MISTAKES = {
     "no objective": (lambda: fit(M.RBM(9, 2)), "objective: expected a gibbsite.learn.Objective, got RBM"),
+    "a loss that is no report": (
+        lambda: fit(Returning(lambda loss: loss)),
+        r"objective\(data\): expected a gibbsite.learn.Report, got Tensor; return gibbsite.learn.Report\(loss\)",
+    ),
+    "a loss an example": (
+        lambda: fit(Returning(lambda loss: L.Report(loss.expand(8)))),
+        r"loss: expected a scalar with a graph to what is learned, got shape \(8,\) with one",
+    ),
+    "a loss without a graph": (lambda: fit(Returning(lambda loss: L.Report(loss.detach()))), r"got shape \(\) without one"),
     "no optimiser": (lambda: fit(optimiser=0.1), "optimiser: expected a torch.optim.Optimizer, got float; for example"),
     "an optimiser of something else": (
         lambda: fit(optimiser=torch.optim.SGD(M.RBM(9, 2).parameters())),

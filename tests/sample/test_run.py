@@ -17,6 +17,16 @@ def lattice(side=4, coupling=0.2):
     return model, model.space.uniform().sample(4, seed=0)
 
 
+def test_what_a_run_prints_is_a_line():
+    model = gb.models.Ising.lattice(4, coupling=0.3)
+    x = model.space.uniform().sample(50, seed=0)
+    for run in (
+        gb.run(S.Gibbs(), model, x, steps=20, seed=1),
+        S.trace(S.Gibbs(), model, x, statistic=lambda x: x.sum(-1), steps=20, seed=1),
+    ):
+        assert "\n" not in repr(run) and "steps=20" in repr(run) and "tensor" not in repr(run)
+
+
 def test_shapes_cost_and_summary(device):
     model, x = lattice()
     model, x = model.to(device), x.to(device)

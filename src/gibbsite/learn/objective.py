@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..check import instance
 from ..random import Source
 from ..space import Space
 
@@ -34,3 +35,16 @@ class Objective(nn.Module, ABC):
     @abstractmethod
     def forward(self, data: Any, *, seed: Source) -> Report:
         """The loss on a mini-batch of data."""
+
+
+def reported(report: object) -> Report:
+    """What an objective returned, if it is a report of a loss that can be differentiated."""
+    hint = "; return gibbsite.learn.Report(loss)"
+    checked = instance(report, Report, "objective(data)", hint)
+    if checked.loss.ndim or not checked.loss.requires_grad:
+        shape, graph = tuple(checked.loss.shape), "with" if checked.loss.requires_grad else "without"
+        raise ValueError(
+            f"loss: expected a scalar with a graph to what is learned, got shape {shape} {graph} one; score and site_logits "
+            "keep it with graph=True"
+        )
+    return checked

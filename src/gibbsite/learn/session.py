@@ -20,7 +20,7 @@ from .data import Data, digest, placed
 from .guard import Diverged, Guard, Watch
 from .interrupt import Interrupt
 from .journal import Journal
-from .objective import Objective, Report
+from .objective import Objective, Report, reported
 from .order import Order
 from .snapshot import CheckpointError, Snapshot, check_tensors, into_optimiser, into_tensors, of_module, of_optimiser
 
@@ -97,7 +97,7 @@ class Session:
     def _report(self) -> tuple[Report | None, NotFinite | None]:
         rows = placed(self.data.rows(self.order.next(), self.order.draws), self.device)
         try:
-            return self.module(rows, seed=self.generator), None
+            return reported(self.module(rows, seed=self.generator)), None
         except NotFinite as error:
             return None, error
 

@@ -29,9 +29,9 @@ class Chain:
     run was stopped early.
     """
 
-    samples: Shaped[Tensor, "draws chains *event"]
-    u: Float[Tensor, "draws chains"]
-    acceptance: Float[Tensor, " chains"]
+    samples: Shaped[Tensor, "draws chains *event"] = field(repr=False)
+    u: Float[Tensor, "draws chains"] = field(repr=False)
+    acceptance: Float[Tensor, " chains"] = field(repr=False)
     cost: Cost
     steps: int
     seconds: float

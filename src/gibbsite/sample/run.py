@@ -34,8 +34,8 @@ def run(
     """Runs every chain for `warmup` steps that are thrown away, then `steps` steps of which every `thin`-th state is kept.
 
     x is where the chains start, or the `state` of an earlier result: with the same kernel and model the run then goes on as
-    if it had never stopped, with what the kernel remembers. `steps` is rounded down to a multiple of `thin`; another `thin`
-    is another stream of draws in compiled loops.
+    if it had never stopped, with what the kernel remembers. `steps` is rounded down to a multiple of `thin`. In compiled
+    loops another `thin`, or a run in two parts with one generator, is another stream of draws from the same law.
 
     `until_rhat` (1.01, say) stops as soon as the largest R-hat of U and of `monitor(x)` (of the first sites, if none is
     given) is below it; `steps` is then the most. Ctrl-C returns what was drawn so far, with `interrupted` set. A progress

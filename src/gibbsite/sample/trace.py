@@ -19,9 +19,9 @@ from .tempering import Replicas
 class Trace:
     """`values` (draws, chains, ...) of the statistic and `u` (draws, chains), and what it took; see `Chain`."""
 
-    values: Shaped[Tensor, "draws chains *dims"]
-    u: Float[Tensor, "draws chains"]
-    acceptance: Float[Tensor, " chains"]
+    values: Shaped[Tensor, "draws chains *dims"] = field(repr=False)
+    u: Float[Tensor, "draws chains"] = field(repr=False)
+    acceptance: Float[Tensor, " chains"] = field(repr=False)
     cost: Cost
     steps: int
     seconds: float
