@@ -6,6 +6,7 @@ from gibbsite.models import FHMM, RBM, Ising
 from gibbsite.recipes import (
     RECIPES,
     Bars,
+    deep_ebm,
     fhmm,
     ising_learning,
     ising_sampling,
@@ -133,6 +134,11 @@ def test_mutant_an_average_that_hardly_leaves_the_start(tmp_path, monkeypatch):
     real = rbm_digits.Average
     monkeypatch.setattr(rbm_digits, "Average", lambda machine, decay: real(machine, 0.9999))
     assert "above_independent_pixels" in misses("rbm-digits", smoke("rbm-digits", tmp_path / "run")[0])
+
+
+def test_mutant_an_average_that_never_takes_the_weights_in(tmp_path, monkeypatch):
+    monkeypatch.setattr(deep_ebm.Average, "update", lambda self: None)
+    assert "above_independent_pixels" in misses("deep-ebm", smoke("deep-ebm", tmp_path / "run")[0])
 
 
 def test_every_expectation_is_explained_and_names_a_finding():

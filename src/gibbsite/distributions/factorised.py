@@ -71,7 +71,9 @@ class Independent(Distribution, Factorised, ClosedForm, Multilinear):
         """The frequencies of data x, (n, *event) integers below `states`, with `pseudocount` of each state added."""
         x = torch.as_tensor(x)
         space = Categorical(tuple(x.shape[1:]), states)
-        count = _smoothed(space.embed(space.check(x), torch.float64).sum(0), pseudocount)
+        codes = space.check(x).flatten(1).long() + states * torch.arange(space.sites, device=x.device)
+        count = codes.flatten().bincount(minlength=space.sites * states).view(*space.shape, states)
+        count = _smoothed(count.double(), pseudocount)
         return cls((count / count.sum(-1, keepdim=True)).log().to(torch.get_default_dtype()))
 
     def forward(self, x: Tensor) -> Tensor:

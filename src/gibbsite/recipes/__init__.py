@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .deep_ebm import RECIPE as _DEEP_EBM
 from .fhmm import RECIPE as _FHMM
 from .ising_learning import RECIPE as _ISING_LEARNING
 from .ising_sampling import RECIPE as _ISING_SAMPLING
@@ -19,6 +20,7 @@ RECIPES: dict[str, Recipe[Any]] = {
     "ising-learning": _ISING_LEARNING,
     "fhmm": _FHMM,
     "label-bias": _LABEL_BIAS,
+    "deep-ebm": _DEEP_EBM,
     "relaxations": _RELAXATIONS,
 }
 

@@ -1,0 +1,84 @@
+"""# How well do deep EBMs learn images at laptop size, and with how many temperatures can their likelihood be trusted?
+
+Recipe `deep-ebm` (GWG paper, appendix I): U = log q + V, q independent pixels, V a residual network, learned by PCD with a
+replay buffer, evaluated with averaged weights. The log-likelihood of the test images, in nats an image, from above by AIS
+and from below by reverse AIS, each three standard errors further out. The images are smaller than the originals, or have
+fewer grey levels, so that no number here can be compared with a published one.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from _harness import number, table, write
+
+from gibbsite.recipes import RECIPES
+from gibbsite.report import RunDirectory
+
+_NAME = "deep-ebm"
+_APART, _MINUTES = 1.0, 20.0  # targets: nats between the ends of an estimate that is trusted, CPU minutes of a whole run
+
+
+def summary(run: RunDirectory) -> dict[str, Any]:
+    """What a run directory says of the run, and what it found."""
+    record, results = run.config(), run.results()
+    about = next(row for row in results if row.get("kind") == "learned")
+    brackets = [row for row in results if row.get("kind") == "bracket"]
+    config = RECIPES[_NAME].restore(record["parameters"])
+    return {"record": record, "about": about, "brackets": brackets,
+            "findings": RECIPES[_NAME].findings(config, results)}  # fmt: skip
+
+
+def section(run: dict[str, Any]) -> str:
+    """One run: how it was made, its targets, and all its estimates."""
+    record, about, settings = run["record"], run["about"], run["record"]["parameters"]
+    versions = ", ".join(f"{name} {value}" for name, value in record["versions"].items())
+    columns = ("temperatures", "test", "at least", "at most", "training", "ESS", "CPU seconds", "trusted")
+    return "\n".join(
+        [
+            f"## {settings['data']}, {settings['sampler']}\n",
+            f"`{record['command']}`\n",
+            f"{record['started'][:10]}, {record['hardware']}; {versions}.\n",
+            f"{about['train']:,} training and {about['test']:,} test images of {about['sites']} pixels with "
+            f"{about['states']} values each, of which independent pixels have {about['base']:.2f} nats; "
+            f"{about['weights']:,} weights; {settings['updates']:,} updates of {about['steps']} steps of "
+            f"{settings['sampler']} took {about['seconds']:.0f} CPU seconds.\n",
+            table(("", "target", "measured", ""), _targets(run)),
+            table(columns, [_estimate(row) for row in run["brackets"]]),
+        ]
+    )
+
+
+def _targets(run: dict[str, Any]) -> list[list[str]]:
+    last, apart = run["brackets"][-1], run["findings"]["its_ends_apart"]
+    minutes = (run["about"]["seconds"] + sum(row["seconds"] for row in run["brackets"])) / 60
+    trusted = "trusted" if last["trusted"] else "NOT trusted"
+    return [
+        ["nats between the ends, last estimate", f"{_APART:g}, trusted", f"{apart:.3g}, {trusted}",
+         _met(last["trusted"] and apart <= _APART)],
+        ["CPU minutes on one thread", f"{_MINUTES:g}", f"{minutes:.1f}", _met(minutes <= _MINUTES)],
+    ]  # fmt: skip
+
+
+def _estimate(row: dict[str, Any]) -> list[str]:
+    return [
+        f"{row['temperatures']:,}",
+        f"{row['value']:.3f} ± {row['stderr']:.3f}",
+        *(f"{row[name]:.3f}" for name in ("lower", "upper", "train")),
+        f"{row['ess']:.1f} of {row['n']}",
+        number(row["seconds"]),
+        "yes" if row["trusted"] else f"no: {row['why']}",
+    ]
+
+
+def _met(reached: bool) -> str:
+    return "reached" if reached else "missed"
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description="Writes results/deep_ebm.md and .json of finished runs of deep-ebm.")
+    arguments.add_argument("run", nargs="+", type=Path, help="a run's directory")
+    runs = [summary(RunDirectory.open(path)) for path in arguments.parse_args().run]
+    page = "\n".join([(__doc__ or "").strip() + "\n", *map(section, runs)])
+    write("deep_ebm", json.loads(json.dumps({"question": __doc__, "runs": runs})), page)
