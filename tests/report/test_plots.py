@@ -54,6 +54,19 @@ def test_lattices_and_marginals_take_any_number():
     plots.marginals({"a": np.zeros((2, 3))}, x="time", y="chain").canvas.draw()
 
 
+def test_images_stand_in_a_square_with_gaps_where_nothing_is_drawn():
+    values = np.arange(5.0).reshape(5, 1, 1) * np.ones((5, 2, 3))
+    figure = plots.images({"a": values, "b": values[:1]})
+    square = figure.axes[0].images[0].get_array()
+    assert square.shape == (2 * 3 - 1, 3 * 4 - 1)  # three across, two down, a gap after each but the last
+    for number, (row, column) in enumerate(((0, 0), (0, 4), (0, 8), (3, 0), (3, 4))):
+        assert (square[row : row + 2, column : column + 3] == number).all()
+    assert np.ma.getmaskarray(square).sum() == 11 + 5 * 2 - 2 + 2 * 3
+    assert figure.axes[1].images[0].get_array().shape == (2, 3)
+    signed = plots.images({"w": np.array([[[-3.0, 1.0]]])}, signed=True).axes[0].images[0]
+    assert signed.get_clim() == (-3.0, 3.0)
+
+
 def luminance(colour):
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))

@@ -16,7 +16,7 @@ from ..estimate import Estimate, bracket, log_likelihood
 from ..learn import Average, Binarised, Contrastive, Persistent, fit
 from ..learn.schedule import Cosine
 from ..models import RBM
-from ..random import generator, substream
+from ..random import bernoulli, generator, substream
 from ..report import RunDirectory
 from ..report.directory import Result
 from ..sample import BlockGibbs
@@ -37,7 +37,7 @@ class RBMDigits:
 
     hidden: int = 128
     """Hidden units."""
-    updates: int = 10_000
+    updates: int = 15_000
     """Steps of Adam."""
     batch: int = 100
     """Images in a mini-batch; their pixels are drawn anew, with the grey levels as probabilities, each time."""
@@ -45,7 +45,7 @@ class RBMDigits:
     """Persistent chains that negatives come from."""
     steps: int = 5
     """Sweeps of block Gibbs that these chains make before each update."""
-    rate: float = 0.01
+    rate: float = 0.006
     """Adam's learning rate at first; it falls along a cosine to a hundredth of that."""
     decay: float = 0.999
     """Of the moving average of the weights, which is what is kept and evaluated."""
@@ -57,9 +57,9 @@ class RBMDigits:
     """Chains of annealing in each direction."""
     walkers: int = 64
     """Chains that samples are drawn from."""
-    draws: int = 1000
+    draws: int = 2000
     """States kept of each of these chains, after as many that are not."""
-    thin: int = 10
+    thin: int = 1
     """Sweeps of block Gibbs from one such state to the next."""
     seed: int = 0
     """Where all random numbers start."""
@@ -207,7 +207,10 @@ def _draw(config: RBMDigits, machine: RBM, directory: RunDirectory, advance: Adv
     for name, values in (("U", chain.u), ("pixels that are on", lit)):
         row[name] = {"rhat": float(rhat(values)), "ess": float(ess(values)), "mean": float(values.double().mean()),
                      "autocorrelation": autocorrelation(values, _LAGS).tolist()}  # fmt: skip
-    pictures = {"samples": chain.samples[-1, :_SHOWN], "data": bits(config, "test")[:_SHOWN]}
+    samples, grey = chain.samples[-1, :_SHOWN], _images().grey(_images().test[:_SHOWN])
+    hidden = bernoulli(machine.hidden_logits(samples), source)
+    pictures = {"samples": samples, "probabilities": machine.visible_logits(hidden).sigmoid(),
+                "data": bits(config, "test")[:_SHOWN], "grey": grey}  # fmt: skip
     shaped = {name: x.view(-1, *_images().shape) for name, x in pictures.items()}
     directory.save_samples("chains", {**shaped, "u": chain.u})
     directory.record(row)
@@ -234,7 +237,7 @@ RECIPE = Recipe(
     figure="the measurement of Salakhutdinov and Murray (2008), table 1, on smaller images and from both sides",
     summary="a restricted Boltzmann machine of handwritten digits, its log-likelihood bracketed; the demo",
     presets={
-        "smoke": RBMDigits(hidden=12, updates=600, looks=3, temperatures=100, draws=100, thin=2, decay=0.99),
+        "smoke": RBMDigits(hidden=12, updates=600, rate=0.01, looks=3, temperatures=100, draws=100, decay=0.99),
         "laptop": RBMDigits(),
     },
     run=run,

@@ -18,6 +18,7 @@ def page(config: Any, directory: RunDirectory) -> Page:
         Section("Log-likelihood", _likelihood(config, results, rows)),
         Section("What it has learned", _pictures({**directory.samples("model"), **directory.samples("chains")})),
         Section("How the chains mixed", _chains(config, rows["chains"])) if "chains" in rows else None,
+        Section("Go on from here", [_commands(directory)]) if directory.model_path.exists() else None,
     ]
     return Page("Handwritten digits, learned and measured", _lead(config, rows), [s for s in sections if s and s.blocks])
 
@@ -107,6 +108,10 @@ def _pictures(kept: dict[str, Tensor]) -> list[Block]:
         pair = {"Test images": kept["data"], "Samples": kept["samples"]}
         caption = "Left: data. Right: the last states of separate chains that started from independent pixels."
         blocks.append(Picture(plots.images(pair), caption, "Images of digits beside samples of the machine."))
+    if "probabilities" in kept:
+        pair = {"Test images in grey": kept["grey"], "Samples, as probabilities": kept["probabilities"]}
+        caption = "The same before pixels are drawn: grey levels, and p(pixel | hidden units) with the units drawn once."
+        blocks.append(Picture(plots.images(pair), caption, "Grey images of digits beside probabilities of pixels."))
     if "filters" in kept:
         caption = "Weights from the pixels to the hidden units that have the largest; blue is positive, brown negative."
         filters = plots.images({"Filters": kept["filters"]}, signed=True, width=4.6)
@@ -116,16 +121,26 @@ def _pictures(kept: dict[str, Tensor]) -> list[Block]:
 
 def _chains(config: Any, row: Result) -> list[Block]:
     names = ("U", "pixels that are on")
-    total = config.walkers * config.draws
+    total, apart = config.walkers * config.draws, f"{config.thin} sweep{'s' if config.thin > 1 else ''}"
     cells = [[name, number(row[name]["mean"]), f"{row[name]['rhat']:.3f}", f"{row[name]['ess']:.0f}"] for name in names]
     caption = (
-        f"{config.walkers} chains of block Gibbs, {config.draws} states of each, {config.thin} sweeps apart, after as many "
-        f"that were thrown away: {total} states in {row['seconds']:.1f} s. R-hat near 1 (below 1.01) says that chains from "
-        "separate starts agree; ESS is how many independent states would tell the mean as well."
+        f"{config.walkers} chains of block Gibbs, {config.draws} states of each, {apart} apart, after as many that were "
+        f"thrown away: {total} states in {row['seconds']:.1f} s. R-hat near 1 (below 1.01) says that chains from separate "
+        "starts agree; ESS is how many independent states would tell the mean as well."
     )
     figure = plots.autocorrelation({name: row[name]["autocorrelation"] for name in names}, x="states apart")
-    note = f"Autocorrelation; states are {config.thin} sweeps apart."
+    note = f"Autocorrelation; each state is {apart} after the one before."
     return [
         Table(("of each state", "mean", "R-hat", "ESS"), cells, caption),
         Picture(figure, note, "Autocorrelation of U and of the number of pixels that are on, falling to zero."),
     ]
+
+
+def _commands(directory: RunDirectory) -> Table:
+    cells = [
+        [f"gibbsite sample {directory.path} -n 64", "draw more images, as arrays and as a picture"],
+        [f"gibbsite score {directory.path} IMAGES.npy", "U(x) and the log-likelihood of your own images of 64 bits"],
+        [f"gibbsite logz {directory.path} --temperatures 20000", "bring the two ends closer together"],
+        ["gibbsite run rbm-digits --help", "all that can be changed, such as --hidden and --updates"],
+    ]
+    return Table(("command", "what it does"), cells, "What can be done with this run.")

@@ -142,9 +142,11 @@ def images(groups: Mapping[str, ArrayLike], *, signed: bool = False, width: floa
     arrays = {name: np.asarray(values, dtype=float) for name, values in groups.items()}
     most = max(1e-12, *(float(np.abs(values).max()) for values in arrays.values())) if signed else 1.0
     style = {"cmap": _SIGNED if signed else _SPINS, "vmin": -most if signed else 0, "vmax": most, "interpolation": "none"}
-    figure, grid = _figure(1, len(arrays), (width, width / len(arrays) + 0.3))
-    for axes, (name, values) in zip(grid, arrays.items()):
-        axes.imshow(_mosaic(values), **style)
+    squares = {name: _mosaic(values) for name, values in arrays.items()}
+    tallest = max(square.shape[0] / square.shape[1] for square in squares.values())
+    figure, grid = _figure(1, len(squares), (width, tallest * width / len(squares) + 0.3))
+    for axes, (name, square) in zip(grid, squares.items()):
+        axes.imshow(square, **style)
         _bare(axes, name)
         axes.set_facecolor("none")
     return figure
