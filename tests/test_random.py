@@ -65,3 +65,13 @@ def test_the_watch_over_global_generators_sees_a_draw(draw):
     torch.set_rng_state(state)
     np.random.set_state(arrays)  # noqa: NPY002
     assert seen != before == global_random_states()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_bits_of_half_precision_have_the_probability_of_their_logit(dtype):
+    """-6 is a number of each type; the frequency of 2,000,000 bits lies within 5 deviations of sigmoid(-6), 1e-6."""
+    n, p = 2_000_000, torch.sigmoid(torch.tensor(-6.0, dtype=torch.float64)).item()
+    seen = float(random.bernoulli(torch.full((n,), -6.0, dtype=dtype), torch.Generator().manual_seed(0)).double().mean())
+    assert abs(seen - p) < 5 * (p * (1 - p) / n) ** 0.5
+    rounded = torch.rand(n, generator=torch.Generator().manual_seed(0), dtype=torch.bfloat16) < torch.tensor(p).bfloat16()
+    assert abs(float(rounded.double().mean()) - p) > 50 * (p * (1 - p) / n) ** 0.5  # the mutant: uniforms of few digits

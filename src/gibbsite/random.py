@@ -78,7 +78,8 @@ def bernoulli(logits: Float[Tensor, "*batch"], source: Source) -> Bool[Tensor, "
     """True with probability sigmoid(logits)."""
     if isinstance(source, Script):
         return source.categorical(torch.stack((torch.zeros_like(logits), logits), -1)).bool()
-    return uniform(logits.shape, source, logits.dtype) < logits.sigmoid()
+    fine = torch.promote_types(logits.dtype, torch.float32)  # half types would round the probability to their few digits
+    return uniform(logits.shape, source, fine) < logits.to(fine).sigmoid()
 
 
 def accept(log_probability: Float[Tensor, "*batch"], source: Source) -> Bool[Tensor, "*batch"]:

@@ -25,6 +25,29 @@ def test_mmd_is_its_definition_and_tells_laws_apart():
         gb.diagnose.mmd(x, x[:, :3])
 
 
+class Largest(torch.overrides.TorchFunctionMode):
+    """The most entries that any tensor made inside had."""
+
+    entries = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor):
+            self.entries = max(self.entries, made.numel())
+        return made
+
+
+def test_hamming_distances_hold_no_triple_of_state_state_and_site():
+    x = torch.arange(30)[:, None] >= torch.arange(60)[None] / 2  # row n has 2 n + 1 ones
+    with Largest() as largest:
+        similar = gb.diagnose.hamming_similarity(x, x)
+    apart = 2 * (torch.arange(30)[:, None] - torch.arange(30)).abs().double() / 60
+    assert torch.allclose(similar, torch.exp(-apart), atol=1e-12) and largest.entries == 30 * 60
+    with Largest() as largest:
+        torch.exp(-(x[:, None] != x[None]).double().mean(-1))  # the mutant
+    assert largest.entries == 30 * 30 * 60
+
+
 def test_squared_exponential_on_real_states():
     x = torch.tensor([[0.0], [2.0]])
     assert gb.diagnose.squared_exponential(1.0)(x, x)[0, 1].item() == pytest.approx(torch.tensor(-2.0).exp().item())

@@ -117,3 +117,21 @@ def test_what_is_no_proposal_is_refused(kernel):
 def test_a_number_of_sites_is_a_positive_integer(make, sites):
     with pytest.raises(ValueError, match="sites: expected a positive integer"):
         make(sites)
+
+
+@pytest.mark.parametrize("kernel", [S.GibbsSweep(), S.Gibbs(400)])
+def test_the_potential_that_gibbs_carries_along_is_rounded_once_a_step(kernel):
+    """At U near 1e6 float32 has steps of 1/16, so that one rounding is off by 1/32 at most, and 400 by about 0.4 = 20 / 55.
+
+    The changes themselves are rounded too: 400 of at most 2.4, each to within 3 float32 roundings of 2.4, 3e-4 together.
+    """
+    model = gb.models.Ising.lattice(20, coupling=0.3)
+    with torch.no_grad():
+        model.field[0] = 1e6
+    x = model.space.uniform().sample(50, seed=0)
+    x[:, 0] = 1
+    state = kernel.init(model, x)
+    new, _ = kernel.step(model, state, torch.Generator().manual_seed(1))
+    model.double()
+    moved = (model(new.x) - model(x)).detach()
+    assert float(((new.u.double() - state.u.double()) - moved).abs().max()) < 1 / 32 + 3e-4

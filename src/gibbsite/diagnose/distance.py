@@ -20,7 +20,8 @@ def hamming_similarity(x: Shaped[Tensor, "n *event"], y: Shaped[Tensor, "m *even
     """exp(-average Hamming distance), the kernel of the GWG paper (appendix E)."""
     if x.shape[1:] != y.shape[1:]:
         raise ValueError(f"x, y: expected states of one shape, got {tuple(x.shape)} and {tuple(y.shape)}")
-    return torch.exp(-(x[:, None] != y[None]).reshape(len(x), len(y), -1).double().mean(-1))
+    flat = x.reshape(len(x), -1).double(), y.reshape(len(y), -1).double()
+    return torch.exp(-torch.cdist(*flat, p=0) / flat[0].shape[1])  # p = 0 counts the entries that differ, pair by pair
 
 
 def squared_exponential(bandwidth: float) -> "Similarity":

@@ -37,10 +37,11 @@ class Gibbs(Kernel):
         return start(model, x)
 
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
-        free = free_sites(model, self.clamp, state.x.device)
+        free, exact = free_sites(model, self.clamp, state.x.device), _exact(state)
         for _ in range(self.sites):
             site = free[random.integers(len(free), (len(state.x),), generator)]
-            state = _redraw(model, state, site, generator)
+            exact = _redraw(model, exact, site, generator)
+        state = State(exact.x, exact.u.to(state.u.dtype))
         return state, always(state.u, self.cost(model))
 
     def cost(self, model: Model) -> Cost:
@@ -63,9 +64,10 @@ class GibbsSweep(Kernel):
         return start(model, x)
 
     def step(self, model: Model, state: State, generator: Source) -> tuple[State, Info]:
-        free = free_sites(model, self.clamp, state.x.device)
-        for site in free:
-            state = _redraw(model, state, site.expand(len(state.x)), generator)
+        exact = _exact(state)
+        for site in free_sites(model, self.clamp, state.x.device):
+            exact = _redraw(model, exact, site.expand(len(state.x)), generator)
+        state = State(exact.x, exact.u.to(state.u.dtype))
         return state, always(state.u, self.cost(model))
 
     def cost(self, model: Model) -> Cost:
@@ -140,6 +142,11 @@ def start(model: Model, x: Tensor) -> State:
     """The state of a kernel that needs only x and U(x)."""
     x = discrete(model).check(x)
     return State(x, evaluate(model, x, start=True))
+
+
+def _exact(state: State) -> State:
+    """The state with U in double precision: the many changes of a step add up in it, and are rounded once."""
+    return State(state.x, state.u.double())
 
 
 def _redraw(model: Model, state: State, site: Tensor, generator: Source) -> State:
