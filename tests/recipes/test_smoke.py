@@ -1,5 +1,7 @@
 """Every recipe's smoke preset meets expected.toml, and a deliberately wrong one does not."""
 
+import sys
+
 import pytest
 
 from gibbsite.models import FHMM, RBM, Ising
@@ -7,6 +9,7 @@ from gibbsite.recipes import (
     RECIPES,
     Bars,
     deep_ebm,
+    earm_toy,
     fhmm,
     ising_learning,
     ising_sampling,
@@ -139,6 +142,25 @@ def test_mutant_an_average_that_hardly_leaves_the_start(tmp_path, monkeypatch):
 def test_mutant_an_average_that_never_takes_the_weights_in(tmp_path, monkeypatch):
     monkeypatch.setattr(deep_ebm.Average, "update", lambda self: None)
     assert "above_independent_pixels" in misses("deep-ebm", smoke("deep-ebm", tmp_path / "run")[0])
+
+
+def test_mutant_earm_that_ascends(tmp_path, monkeypatch):
+    module = sys.modules["gibbsite.learn.earm"]  # `gibbsite.learn.earm` is the function
+    real = module.earm_of
+    monkeypatch.setattr(module, "earm_of", lambda *told: -real(*told))
+    missed = misses("earm-toy", smoke("earm-toy", tmp_path / "run")[0])
+    assert {f"{key}_minus_cross_entropy_last_9600" for key in ("earm", "earm_without_average")} <= missed
+
+
+def test_mutant_data_of_the_source_without_its_tilt(tmp_path, monkeypatch):
+    real = earm_toy.Truth.sample
+
+    def wrong(self, n, source):
+        return real(earm_toy.Truth(self.model.base), n, source)
+
+    monkeypatch.setattr(earm_toy.Truth, "sample", wrong)
+    missed = misses("earm-toy", smoke("earm-toy", tmp_path / "run")[0])
+    assert "cross_entropy_kl_9600" in missed
 
 
 def test_every_expectation_is_explained_and_names_a_finding():

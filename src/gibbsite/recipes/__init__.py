@@ -3,6 +3,7 @@
 from typing import Any
 
 from .deep_ebm import RECIPE as _DEEP_EBM
+from .earm_toy import RECIPE as _EARM_TOY
 from .fhmm import RECIPE as _FHMM
 from .ising_learning import RECIPE as _ISING_LEARNING
 from .ising_sampling import RECIPE as _ISING_SAMPLING
@@ -21,6 +22,7 @@ RECIPES: dict[str, Recipe[Any]] = {
     "fhmm": _FHMM,
     "label-bias": _LABEL_BIAS,
     "deep-ebm": _DEEP_EBM,
+    "earm-toy": _EARM_TOY,
     "relaxations": _RELAXATIONS,
 }
 
