@@ -5,7 +5,7 @@ import pytest
 
 from gibbsite._fast import gibbs
 
-from .small_graphs import check, gibbs_matrix, hub, index, mixed
+from .small_graphs import Graph, check, gibbs_matrix, hub, index, mixed
 
 CHAINS = 40_007  # not a multiple of 32: the remainder lanes are tested too
 
@@ -38,6 +38,34 @@ def test_sites_with_many_neighbours_or_none_have_the_exact_law():
     row = index(x[:1])[0]
     gibbs.sweep(x, *graph.csr, np.array(order, np.int32), np.uint64(3), 1)
     check(x, _product(graph, order)[row], _product(graph, order, factor=1.5)[row])
+
+
+def test_updates_of_the_same_or_of_coupled_sites_keep_their_order():
+    """Whatever else is moved, so that the kernel is the same; a sort by site is the mutant."""
+    rng, size = np.random.default_rng(0), 40
+    pairs = np.triu(rng.random((size, size)) < 0.1, 1)
+    graph = Graph(pairs + pairs.T, np.zeros(size))
+    order = rng.integers(size, size=200).astype(np.int32)
+
+    def kept(new):
+        pairs = [(i, j) for i in range(size) for j in range(size) if graph.couplings[i, j] or i == j]
+        return all(np.array_equal(order[np.isin(order, pair)], new[np.isin(new, pair)]) for pair in pairs)
+
+    new = gibbs._side_by_side(order, graph.offsets, graph.neighbours)
+    assert kept(new) and not kept(np.sort(order))
+    assert not np.array_equal(new, order)
+
+
+def test_every_kept_state_of_one_call_has_the_exact_law():
+    """Both of two kept states, a sweep each (false alarm 1e-6); the mutant is the law of the other."""
+    graph, order = mixed(), [2, 0, 4, 3, 1]
+    x, row = _start(graph)
+    kept = np.empty((2, *x.shape), np.uint8)
+    gibbs.sweep_draws(x, *graph.csr, np.array(order, np.int32), np.uint64(4), 1, kept)
+    assert np.array_equal(kept[1], x)
+    once = _product(graph, order)
+    for draw in (0, 1):
+        check(kept[draw], np.linalg.matrix_power(once, draw + 1)[row], np.linalg.matrix_power(once, 2 - draw)[row])
 
 
 def test_two_sweeps_and_the_last_lanes():

@@ -17,6 +17,7 @@ from gibbsite._fast.memory import aligned32
 from gibbsite._fast.random import below, exp2_negative, next32, seed_lanes32, substream, uniform32
 
 LANES = 32
+_AHEAD = 64  # sites whose uniforms are drawn together
 _ROW = np.uint32  # an unsigned index needs no wrap-around test, which would stop vectorisation
 _ONE = np.float32(1.0)
 _TWICE_IN_BITS = np.float32(-2 / np.log(2))  # exp(-2 |f|) = 2^(-2 |f| / ln 2)
@@ -73,68 +74,129 @@ def draw_spin(total, uniform):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _draw_near(site, offsets, neighbours, weights, field, spins, state):
-    """A site with one to four neighbours: its field and its draw in one pass, which spares a trip through memory."""
-    edge, last = np.int64(offsets[site]), np.int64(offsets[site + 1]) - 1
-    second_edge, third_edge, fourth_edge = min(edge + 1, last), min(edge + 2, last), min(edge + 3, last)
-    first, second = _ROW(neighbours[edge]), _ROW(neighbours[second_edge])
-    third, fourth = _ROW(neighbours[third_edge]), _ROW(neighbours[fourth_edge])
-    a = weights[edge]
-    b = weights[second_edge] if edge < last else _ZERO
-    c = weights[third_edge] if edge + 1 < last else _ZERO
-    d = weights[fourth_edge] if edge + 2 < last else _ZERO
-    base, row = field[site], _ROW(site)
+def _draw_near(update, sites, numbers, spins, ahead, noise):
+    """A site with at most four neighbours: its field and its draw in one pass, which spares a trip through memory."""
+    first, second, third, fourth = sites[update, 0], sites[update, 1], sites[update, 2], sites[update, 3]
+    a, b, c, d = numbers[update, 0], numbers[update, 1], numbers[update, 2], numbers[update, 3]
+    row, base = sites[update, 4], numbers[update, 4]
     for lane in range(LANES):
         left = base + a * spins[first, lane] + b * spins[second, lane]
         total = left + (c * spins[third, lane] + d * spins[fourth, lane])
-        spins[row, lane] = draw_spin(total, uniform32(next32(state, LANES, lane)))
+        spins[row, lane] = draw_spin(total, noise[ahead, lane])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _draw(site, total, state, spins):
+def _draw(site, total, ahead, noise, spins):
     row = _ROW(site)
     for lane in range(LANES):
-        spins[row, lane] = draw_spin(total[lane], uniform32(next32(state, LANES, lane)))
+        spins[row, lane] = draw_spin(total[lane], noise[ahead, lane])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sweep_block(x, block, graph, order, seed, sweeps):
+def _fill_noise(noise, state):
+    """Uniforms for a few sites ahead: apart from the draws, both loops keep what they need in registers."""
+    for index in range(noise.shape[0]):
+        row = _ROW(index)
+        for lane in range(LANES):
+            noise[row, lane] = uniform32(next32(state, LANES, lane))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _side_by_side(order, offsets, neighbours):
+    """The same updates, with those that don't touch each other next to each other, so that the processor overlaps them.
+
+    Updates of sites that are not coupled commute: whatever keeps the order of the coupled ones is the same kernel. Here by
+    level, one above those of the updates before it that it comes after: of the same site, and of its neighbours.
+    """
+    levels, last = np.empty(order.shape[0], np.int64), np.zeros(offsets.shape[0] - 1, np.int64)
+    ends, by_level = np.zeros(order.shape[0] + 2, np.int64), np.empty_like(order)
+    for update in range(order.shape[0]):
+        site = order[update]
+        level = last[site]
+        for edge in range(offsets[site], offsets[site + 1]):
+            level = max(level, last[neighbours[edge]])
+        levels[update], last[site] = level, level + 1
+        ends[level + 2] += 1
+    for level in range(order.shape[0]):
+        ends[level + 2] += ends[level + 1]
+    for update in range(order.shape[0]):
+        by_level[ends[levels[update] + 1]] = order[update]
+        ends[levels[update] + 1] += 1
+    return by_level
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _table(order, offsets, neighbours, weights, field):
+    """Four neighbours (itself where there are fewer) and the site; their couplings (then 0) and the field."""
+    sites, numbers = np.empty((order.shape[0], 5), _ROW), np.zeros((order.shape[0], 5), np.float32)
+    for update in range(order.shape[0]):
+        site = order[update]
+        edge, end = offsets[site], offsets[site + 1]
+        for slot in range(4):
+            sites[update, slot] = neighbours[edge + slot] if edge + slot < end else site
+            numbers[update, slot] = weights[edge + slot] if edge + slot < end else _ZERO
+        sites[update, 4], numbers[update, 4] = site, field[site]
+    return sites, numbers
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep(spins, graph, order, table, state, noise, total):
     offsets, neighbours, weights, field = graph
-    spins, total = aligned32(x.shape[1], LANES), np.empty(LANES, np.float32)
+    sites, numbers = table
+    for first in range(0, order.shape[0], _AHEAD):
+        count = min(_AHEAD, order.shape[0] - first)
+        _fill_noise(noise[:count], state)
+        for ahead in range(count):
+            site = np.int64(order[first + ahead])
+            if offsets[site + 1] - offsets[site] <= 4:
+                _draw_near(_ROW(first + ahead), sites, numbers, spins, _ROW(ahead), noise)
+            else:
+                _sum_field(site, offsets, neighbours, weights, field, spins, total)
+                _draw(site, total, _ROW(ahead), noise, spins)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep_block(x, block, graph, order, table, seed, thin, kept):
+    spins, noise, total = aligned32(x.shape[1], LANES), aligned32(_AHEAD, LANES), np.empty(LANES, np.float32)
     state = aligned32(4, LANES).reshape(4 * LANES).view(np.uint32)
     seed_lanes32(substream(seed, block), state)
     _load(x, block, spins)
-    for _ in range(sweeps):
-        for index in range(order.shape[0]):
-            site = np.int64(order[index])
-            if 1 <= offsets[site + 1] - offsets[site] <= 4:
-                _draw_near(site, offsets, neighbours, weights, field, spins, state)
-            else:
-                _sum_field(site, offsets, neighbours, weights, field, spins, total)
-                _draw(site, total, state, spins)
+    for draw in range(kept.shape[0]):
+        for _ in range(thin):
+            _sweep(spins, graph, order, table, state, noise, total)
+        _store(kept[draw], block, spins)
     _store(x, block, spins)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep(x, offsets, neighbours, weights, field, order, seed, sweeps):
-    """Systematic-scan Gibbs, in place: ``sweeps`` times, redraw the sites of ``order`` one after the other.
+    """As `sweep_draws`, with the last state kept only."""
+    sweep_draws(x, offsets, neighbours, weights, field, order, seed, sweeps, np.empty((1, *x.shape), np.uint8))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep_draws(x, offsets, neighbours, weights, field, order, seed, thin, kept):
+    """Systematic-scan Gibbs, in place: ``thin`` times before each kept state, redraw the sites of ``order`` one by one.
 
     ``x_i ~ P(x_i | rest)``, ``P(s_i = +1) = 1 / (1 + exp(-2 (h_i + sum_j J_ij s_j)))``.
 
     Args: x (chains, sites) uint8; offsets (sites + 1,) int; neighbours, weights (2 edges,) int32, float32;
-    field (sites,) float32; order (updates,) int32, the sites to visit; seed uint64; sweeps int.
+    field (sites,) float32; order (updates,) int32, the sites to visit; seed uint64; thin int; kept (draws, chains, sites)
+    uint8 is filled.
     """
-    graph = (offsets, neighbours, weights, field)
+    graph, order = (offsets, neighbours, weights, field), _side_by_side(order, offsets, neighbours)
+    table = _table(order, offsets, neighbours, weights, field)
     for block in range((x.shape[0] + LANES - 1) // LANES):
-        _sweep_block(x, block, graph, order, seed, sweeps)
+        _sweep_block(x, block, graph, order, table, seed, thin, kept)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def sweep_parallel(x, offsets, neighbours, weights, field, order, seed, sweeps):
     """The same numbers as `sweep`, bit for bit, with the blocks of 32 chains spread over numba's threads."""
-    graph = (offsets, neighbours, weights, field)
+    graph, order = (offsets, neighbours, weights, field), _side_by_side(order, offsets, neighbours)
+    table, kept = _table(order, offsets, neighbours, weights, field), np.empty((1, *x.shape), np.uint8)
     for block in prange((x.shape[0] + LANES - 1) // LANES):
-        _sweep_block(x, block, graph, order, seed, sweeps)
+        _sweep_block(x, block, graph, order, table, seed, sweeps, kept)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -69,7 +69,8 @@ def ising_sweep(
 ) -> np.ndarray:
     """Systematic-scan Gibbs."""
     graph, order = rows(model), _order(kernel, model)
-    _fill(kept, model, graph, x, seed, lambda number: gibbs.sweep(x, *graph.rows, order, number, thin))
+    gibbs.sweep_draws(x, *graph.rows, order, seed, thin, kept.x)
+    _fill_potentials(kept, model, graph)
     return _always(kept, thin)
 
 
@@ -92,9 +93,9 @@ def ising_blocks(
     order = np.concatenate(classes).astype(np.int32)
     if _uniform(graph) and len(x) >= _PACKED_CHAINS:
         _packed(graph, classes, order, x, seed, thin, kept)
-        _fill_potentials(kept, model, graph)
     else:
-        _fill(kept, model, graph, x, seed, lambda number: gibbs.sweep(x, *graph.rows, order, number, thin))
+        gibbs.sweep_draws(x, *graph.rows, order, seed, thin, kept.x)
+    _fill_potentials(kept, model, graph)
     return _always(kept, thin)
 
 
