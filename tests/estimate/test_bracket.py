@@ -44,6 +44,20 @@ def test_reverse_chains_from_the_wrong_law_make_the_ends_cross_and_it_says_so():
     assert "the ends cross" in z.why and "disagree on the mean U" in z.why
 
 
+def test_chains_settle_however_few_the_temperatures():
+    """Three temperatures: chains that settle for three steps are no draws of the model, and the upper end lies too low. An
+    end is on the wrong side once in a thousand: more than 2 of 8 have probability below 1e-7."""
+    model = M.Ising.lattice(4, coupling=0.5, field=0.1)
+    log_z = float(gb.exact.log_z(model))
+
+    def wrong(**how):
+        runs = [gb.bracket(model, temperatures=3, chains=200, seed=s, **how) for s in range(8)]
+        return sum(not z.lower < log_z < z.upper for z in runs)
+
+    assert wrong() <= 2
+    assert wrong(settling=3) > 2  # the mutant
+
+
 def test_a_kernel_that_cannot_mix_is_found_out_by_its_starts():
     """Two far wells: no chain crosses, and the base finds them in other proportions than the annealed particles do."""
     wells = D.NormalMixture(torch.tensor([0.95, 0.05]), torch.tensor([[-6.0], [6.0]]), 0.3)

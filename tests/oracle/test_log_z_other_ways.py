@@ -78,6 +78,27 @@ def test_a_base_that_misses_the_mass_is_not_trusted():
     assert not z.trusted and "the ESS is" in z.why
 
 
+def lognormal(spread):
+    """Weights exp(spread x), x normal: log Z = spread^2 / 2."""
+    return gb.Tilt(D.Normal.standard(1), lambda x: spread * x[:, 0])
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.3, 2.8])
+def test_ends_of_skewed_weights_hold_or_are_not_trusted(spread):
+    """Of 300 runs at most one in 40 may be wrong and trusted: at that rate more than 23 have probability below 1e-6.
+    Most runs at spread 2.8, whose ESS is some dozens, see too few of the weights that count."""
+    runs, log_z = [gb.importance(lognormal(spread), 1000, seed=s) for s in range(300)], spread**2 / 2
+    assert sum(z.trusted and not z.lower < log_z < z.upper for z in runs) <= 23
+    if spread == 0.5:
+        assert all(z.trusted for z in runs)
+    if spread == 2.8:
+        words = [z.why for z in runs if not z.trusted]
+        assert len(words) > 250 and any("the weights are skewed" in why for why in words)
+        plain = [E.residual_bounds(w) for w in torch.randn(300, 1000, generator=torch.Generator().manual_seed(1)) * spread]
+        assert sum(b.ess >= 5 and b.upper < log_z for b in plain) > 23  # the mutant: the jackknife's end, an ESS of 5
+        assert not E.snis(lognormal(spread), lambda x: x, 1000, seed=0).trusted
+
+
 def test_residual_bounds_are_the_formula_and_hold_in_the_mean():
     """Weights log-normal with log Z = 1/2; 4000 repetitions of n = 60."""
     w = torch.randn(4000, 60, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -138,6 +159,16 @@ def test_smc_finds_its_own_temperatures(case):
     spread = float((found.log_w.exp() * (model(found.x).double() - u).square()).sum().detach()) ** 0.5
     exact = float((p * model(gb.exact.states(model.space)).double()).sum().detach())
     assert abs(u - exact) < SIGMAS * spread / found.log_z.ess**0.5
+
+
+def test_temperatures_that_follow_few_particles_are_not_trusted():
+    """Of 100 particles some 20 lineages are left; the spread of 100 runs is a third above the error that they state."""
+    path, kernel, _, _ = ising_path()
+    runs = [E.smc(path, kernel, particles=100, seed=s) for s in range(100)]
+    stated = torch.tensor([found.log_z.stderr for found in runs]).square().mean().sqrt()
+    assert float(torch.tensor([found.log_z.value for found in runs]).std() / stated) > 1.1
+    assert not any(found.log_z.trusted for found in runs) and "lineages" in runs[0].log_z.why
+    assert E.smc(path, kernel, runs[0].betas, particles=100, seed=200).log_z.trusted
 
 
 @pytest.mark.parametrize("sizes", [(3000, 3000), (3000, 500)])

@@ -25,6 +25,7 @@ from .settle import Settled, settle
 from .walk import Walk, backward, forward, ladder, start_of
 from .weights import systematic, weighted_mean
 
+_SETTLING = 100  # steps that chains settle for at least; fewer temperatures say nothing of how fast the model mixes
 _DISAGREE = 4.0  # standard errors between mean U seen from the two directions
 
 
@@ -48,9 +49,10 @@ def bracket(
 
     Forward: AIS from `base` (fitted to `data` if there are any, else uniform, or normal with a pilot run's moments) along
     `path`. Reverse: the same betas from `x`, exact draws of the model, or else from chains run for `settling` steps
-    (None: as many as temperatures) from three starts: base, forward particles resampled by weight, and `data`. The ends lie
-    3 standard errors beyond what each direction saw; the value joins both by Bennett's acceptance ratio, which is exact for
-    kernels that are reversible or, like the default ones, run backwards in reverse; it is kept between the two.
+    (None: as many as temperatures, and 100 at least) from three starts: base, forward particles resampled by weight, and
+    `data`. The ends lie 3 standard errors beyond what each direction saw; the value joins both by Bennett's acceptance
+    ratio, which is exact for kernels that are reversible or, like the default ones, run backwards in reverse; it is kept
+    between the two.
 
     `temperatures` is a number of even steps or betas from 0 to 1. It is not `trusted`, and `why` says why, when the ends
     cross, an ESS is below 5, the chains still differ by start, the two directions disagree on mean U of the model, or the
@@ -70,7 +72,7 @@ def bracket(
     source = random.generator(seed, device_of(model))
     betas = ladder(temperatures if isinstance(temperatures, Sequence) else linear(temperatures))
     chains, widest = whole(chains, "chains", 3), number(widest, "widest", above=0)
-    steps = whole(len(betas) - 1 if settling is None else settling, "settling")
+    steps = whole(max(len(betas) - 1, _SETTLING) if settling is None else settling, "settling")
     path = _path(model, base, path, data, source)
     kernels = default_kernels(path, seed=source) if kernel is None else Pair(kernel, kernel)
     out = forward(path, kernels.forward, betas, chains, seed=source, progress=progress)

@@ -7,6 +7,7 @@ from typing import final
 from ..sample.kernel import Cost
 
 MARGIN = 3.0  # standard errors between a value and an end
+SKEWED = 1.0  # standard errors: a first-order correction of the margin above that is no small one
 FEW = 5.0  # an effective sample size below this leaves the error itself unknown
 
 
@@ -53,8 +54,18 @@ class Estimate:
         return f"{value}, ESS {effective} of {self.n:,}, {told}{': ' + self.why if self.why else ''}"
 
 
-def few(effective: float, n: int, what: str = "weights") -> str:
+def skewed(margin: float, n: int) -> str:
+    """Why weights are too skewed for their mean's upper end to be trusted, or nothing."""
+    if margin <= SKEWED:
+        return ""
+    return (
+        f"the weights are skewed: their mean's upper end lies {margin:.1f} standard errors further out than a normal law's; "
+        f"draws that would count for most may be missing among the {n}"
+    )
+
+
+def few(effective: float, n: int, what: str = "weights", least: float = FEW) -> str:
     """Why an effective sample size is too small to be trusted, or nothing."""
-    if effective >= FEW:
+    if effective >= least:
         return ""
     return f"the ESS is {effective:.1f} of {n} {what}: too few carry the mean for its error to be known"

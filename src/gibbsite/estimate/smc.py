@@ -18,10 +18,11 @@ from ..sample.anneal import by_beta, transition
 from ..sample.driver import Progress, progress_bar
 from ..sample.kernel import Cost, check_chains
 from ..space import whole
-from .estimate import MARGIN, Estimate, few
+from .estimate import FEW, MARGIN, Estimate, few
 from .walk import Kernels, increment, ladder, start_of, together
 from .weights import ess, systematic
 
+_FEW_TO_FOLLOW = 50.0  # the least ESS of lineages where temperatures are chosen by the particles that they weigh
 _STALL = 1e-9  # the least step in beta
 
 
@@ -51,7 +52,8 @@ def smc(
     With `betas` the mean of Z's estimate is Z. With None each next beta is where the ESS of the weights is `share` of what
     it was: those betas depend on the particles, which costs a bias of Z of order 1/particles; run again with the
     `betas` returned and another seed to be rid of it. The error is from the lineages: particles that descend from one first
-    draw count as one, and the ESS is of lineages.
+    draw count as one, and the ESS is of lineages. Betas that follow few lineages make that error too small as well: not
+    trusted below an ESS of 50 then, of 5 where `betas` are given.
 
     References: Del Moral et al. (2006), Sequential Monte Carlo samplers; Chan and Lai (2013), A general theory of particle
     filters (the error); Beskos et al. (2016), On the convergence of adaptive sequential Monte Carlo.
@@ -74,7 +76,8 @@ def smc(
             cloud.advance(used[-1], high)
             used.append(high)
             tell(1 if given else int(high == 1))
-    return Particles(cloud.estimate(), cloud.group.gather(cloud.x), cloud.log_w.log_softmax(0), tuple(used))
+    found = cloud.estimate(FEW if given else _FEW_TO_FOLLOW)
+    return Particles(found, cloud.group.gather(cloud.x), cloud.log_w.log_softmax(0), tuple(used))
 
 
 class _Cloud:
@@ -131,11 +134,11 @@ class _Cloud:
         self.first = self.group.gather(self.group.part(self.first[kept], "particles"))
         self.log_w = torch.zeros_like(self.log_w)
 
-    def estimate(self) -> Estimate:
-        """log Z, with the variance between lineages."""
+    def estimate(self, least: float) -> Estimate:
+        """log Z, with the variance between lineages; not trusted if they are fewer than `least`."""
         n = len(self.log_w)
         lineage = torch.zeros_like(self.log_w).scatter_add(0, self.first, self.log_w.softmax(0))
         value = self.log_z + float(self.log_w.logsumexp(0)) - math.log(n)
         error, size = float((n * lineage).std()) / math.sqrt(n), float(1 / lineage.square().sum())
-        why = few(size, n, "lineages")
+        why = few(size, n, "lineages", least)
         return Estimate(value, error, value - MARGIN * error, math.inf, size, n, self.cost, not why, why)

@@ -30,6 +30,22 @@ def log_mean_error(log_w: Float[Tensor, " n"]) -> float:
     return math.inf if len(log_w) < 2 or share.isnan().any() else float(share.std()) * math.sqrt(len(log_w))
 
 
+def skew_margin(log_w: Float[Tensor, " n"], z: float) -> float:
+    """Standard errors by which a mean of skewed weights may exceed value + z of them: (2 z^2 + 1) g / (6 sqrt n).
+
+    g is the weights' skewness: where large weights are rare, means are usually too small, and their errors with them.
+
+    References: Johnson (1978), Modified t tests and confidence intervals for asymmetrical populations; Hall (1992).
+    """
+    share = log_w.double().softmax(0)
+    centred = share - share.mean()
+    spread = centred.square().mean().sqrt()
+    if not spread > 1e-12 / len(log_w):
+        return 0.0
+    skewness = float((centred / spread).pow(3).mean())
+    return max(0.0, (2 * z**2 + 1) * skewness / (6 * math.sqrt(len(log_w))))
+
+
 def weighted_mean(values: Float[Tensor, "n *dims"], log_w: Float[Tensor, " n"]) -> tuple[Tensor, Tensor]:
     """sum w f / sum w and its standard error, sqrt(sum w^2 (f - mean)^2) / sum w (the delta method for a ratio)."""
     share = log_w.double().softmax(0).view(-1, *[1] * (values.ndim - 1))
