@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,16 @@ import torch
 from safetensors.torch import load_file
 
 from gibbsite import cli
+from gibbsite.algebra import Tilt
+from gibbsite.cli.arrays import read_states
+from gibbsite.cli.words import UsageError
+from gibbsite.distributions import Bernoulli, Normal
 from gibbsite.estimate import log_likelihood
+from gibbsite.model import Potential
 from gibbsite.models import RBM
 from gibbsite.recipes import RECIPES, rbm_digits
 from gibbsite.report import RunDirectory
+from gibbsite.space import Binary
 
 TINY = (
     "run rbm-digits --preset smoke --hidden 6 --updates 40 --looks 2 --temperatures 20 --particles 20 --walkers 4 "
@@ -348,6 +355,65 @@ def test_a_checkpoint_that_was_cut_or_is_of_another_run_is_refused(tmp_path, mon
     (run / "config.json").write_text(json.dumps(config))
     assert command("resume", run) == 2
     assert "optimiser.0.lr: the checkpoint is of another run" in capsys.readouterr().err
+
+
+def test_real_states_become_the_models_type_and_must_be_finite(tmp_path):
+    normal = Normal.standard(2, dtype=torch.float32)
+    np.save(tmp_path / "x.npy", np.array([[0.5, 1e-3]]))
+    x = read_states(tmp_path / "x.npy", normal)
+    assert x.dtype == torch.float32 and x.tolist() == [[0.5, pytest.approx(1e-3)]]
+    np.save(tmp_path / "x.npy", np.array([[0.5, np.nan]]))
+    with pytest.raises(UsageError, match=r"x\.npy: expected finite floats .*, got nan at \[0, 1\]"):
+        read_states(tmp_path / "x.npy", normal)
+
+
+@pytest.fixture
+def other(run, monkeypatch):
+    """Has the run keep another module than its recipe's."""
+
+    def keep(build, **changes):
+        recipe = RECIPES["rbm-digits"]
+        trained = replace(recipe.trained, build=lambda config: build(), **changes)
+        monkeypatch.setitem(RECIPES, "rbm-digits", replace(recipe, trained=trained))
+        RunDirectory.open(run).save_model(build())
+
+    return keep
+
+
+def test_a_distribution_is_drawn_from_exactly_and_has_log_z_0(other, run, tmp_path, capsys):
+    other(lambda: Bernoulli(torch.linspace(-2, 2, 64)))
+    assert command("sample", run, "-n", 7, "--seed", 3, "--out", tmp_path / "x.npy") == 0
+    assert "R-hat" not in capsys.readouterr().out
+    x = torch.from_numpy(np.load(tmp_path / "x.npy"))
+    assert torch.equal(x, Bernoulli(torch.linspace(-2, 2, 64)).sample(7, seed=3))
+    assert command("score", run, tmp_path / "x.npy") == 0
+    assert "which is the mean log-likelihood, for log Z is 0" in capsys.readouterr().out
+    assert command("logz", run, "--temperatures", 50) == 0 and "trusted" in capsys.readouterr().out
+
+
+def test_a_tilt_is_bracketed_from_its_own_base(other, run, capsys):
+    """q exp V with V = 0: annealing from q itself is exact, whatever the data."""
+    other(lambda: Tilt(Bernoulli(torch.linspace(-3, 3, 64)), Potential(lambda x: 0.0 * x.sum(-1).float(), Binary(64))))
+    assert command("logz", run, "--temperatures", 1, "--chains", 8) == 0
+    assert "log Z: 0.0000 ± 0.0000" in capsys.readouterr().out.replace("-0.0000", "0.0000")
+
+
+def test_what_is_no_model_or_cannot_be_drawn_from_says_so(other, run, capsys):
+    other(torch.nn.Identity)
+    assert command("sample", run, "-n", 2) == 2
+    assert "its Identity gives models of contexts, and is not one itself" in capsys.readouterr().err
+    other(lambda: RBM(64, 6, seed=0), kernel=None)
+    assert command("sample", run, "-n", 2) == 2
+    assert "its recipe names no kernel" in capsys.readouterr().err
+
+
+def test_weights_that_are_not_finite_are_an_error_of_the_run(other, run, tmp_path, capsys):
+    other(lambda: RBM.from_weights(torch.full((6, 64), 1e38), torch.zeros(64), torch.zeros(6)))
+    np.save(tmp_path / "x.npy", np.ones((2, 64), dtype=np.int8))
+    for words in (f"score {run} {tmp_path / 'x.npy'}", f"logz {run}", f"sample {run} -n 2"):
+        assert command(words) == 2
+        error = capsys.readouterr().err
+        assert "finite" in error and str(run) in error and "Traceback" not in error
 
 
 def test_help_of_each_names_every_flag_with_its_words(capsys):

@@ -7,7 +7,7 @@ import torch
 
 import gibbsite as gb
 from gibbsite.learn.checkpoint import CheckpointError
-from gibbsite.recipes import Trained
+from gibbsite.recipes import RECIPES, Bars, Trained
 from gibbsite.report import RunDirectory, RunDirectoryError
 
 
@@ -93,3 +93,33 @@ def test_clear_takes_the_model_and_the_checkpoints(run):
     assert (run.path / "checkpoint").is_dir()
     RunDirectory.clear(run.path, "small")
     assert list(run.path.iterdir()) == []
+
+
+def results(directory):
+    rows = ({key: value for key, value in row.items() if key != "seconds"} for row in directory.results())
+    return sorted(map(str, rows))
+
+
+@pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.trained])
+def test_a_recipe_that_is_interrupted_goes_on_to_the_same_results(name, tmp_path, monkeypatch):
+    """Ctrl-C when training has just ended: run again in its directory, it ends as one that was never stopped."""
+    recipe, real, calls = RECIPES[name], RunDirectory.save_model, []
+    one, two = (RunDirectory.create(tmp_path / part, {}) for part in ("one", "two"))
+    config = recipe.presets["smoke"]
+    recipe.run(config, one, Bars(shown=False))
+
+    def stop(directory, model):
+        calls.append(directory)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        real(directory, model)
+
+    monkeypatch.setattr(RunDirectory, "save_model", stop)
+    with pytest.raises(KeyboardInterrupt):
+        recipe.run(config, two, Bars(shown=False))
+    recipe.run(config, two, Bars(shown=False))
+    assert len(calls) == 2 and results(one) == results(two)
+    kept = [recipe.trained.load(config, directory).state_dict() for directory in (one, two)]
+    assert all(torch.equal(value, kept[1][key]) for key, value in kept[0].items())
+    untrained = recipe.trained.build(config).state_dict()  # the mutant: a run that keeps what it started from
+    assert any(not torch.equal(value, untrained[key]) for key, value in kept[0].items())

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+import gibbsite as gb
 from gibbsite.files import atomic
 from gibbsite.report import RunDirectory, RunDirectoryError, next_directory
 
@@ -115,3 +116,46 @@ def test_the_next_directory_is_the_first_free_one(tmp_path):
     assert next_directory(tmp_path, "fhmm").name == "fhmm-1"
     (tmp_path / "fhmm-1").mkdir()
     assert next_directory(tmp_path, "fhmm").name == "fhmm-2"
+
+
+def test_a_lock_left_by_a_killed_process_holds_nobody_and_one_that_ends_leaves_none(run):
+    (run.path / ".lock").write_text("12345")
+    with RunDirectory.held(run.path):
+        with pytest.raises(RunDirectoryError, match="in use by another process"), RunDirectory.held(run.path):
+            pass
+        assert (run.path / ".lock").exists()
+    assert not (run.path / ".lock").exists()
+
+
+def test_a_directory_that_is_only_held_counts_as_empty_and_a_file_is_none(tmp_path):
+    with RunDirectory.held(tmp_path / "new"):
+        RunDirectory.clear(tmp_path / "new", "fhmm")
+        assert RunDirectory.create(tmp_path / "new", CONFIG).config() == CONFIG
+    (tmp_path / "file").touch()
+    with pytest.raises(RunDirectoryError, match="got a file"), RunDirectory.held(tmp_path / "file"):
+        pass
+    with pytest.raises(RunDirectoryError, match="cannot be written to"), RunDirectory.held(tmp_path / "file" / "run"):
+        pass
+
+
+def test_results_of_a_kind_are_forgotten_and_the_others_stay(run):
+    for kind in ("a", "b", "a"):
+        run.record({"kind": kind})
+    run.record({"step": 1})
+    run.forget("a")
+    assert run.results() == [{"kind": "b"}, {"step": 1}]
+
+
+def test_an_estimate_of_log_z_comes_back_whole(run):
+    assert run.log_z() is None
+    estimate = gb.bracket(gb.models.RBM.random(6, 3, seed=0), temperatures=10, chains=5, seed=0)
+    run.save_log_z(estimate)
+    assert run.log_z() == estimate
+    run.save_log_z(gb.Estimate(1.0, float("inf"), 0.5, float("inf"), ess=1.0, n=5, trusted=False, why="few"))
+    assert run.log_z().upper == float("inf") and not run.log_z().trusted
+    for broken in ("{", "[]", '{"value": 1}'):
+        (run.path / "log_z.json").write_text(broken)
+        with pytest.raises(
+            RunDirectoryError, match=r"log_z\.json: expected an estimate as JSON .*`gibbsite logz` makes it anew"
+        ):
+            run.log_z()

@@ -38,7 +38,7 @@ def logz(words: list[str]) -> int:
     sizes = {name: getattr(options, name) for name in ("temperatures", "chains", "widest", "seed")}
     with RunDirectory.held(options.run):
         try:
-            estimate = bracket(run.model, data=run.trained.data(run.config).to(options.device), **sizes)
+            estimate = bracket(run.model, base=run.base(), data=run.data(), **sizes)
         except (ValueError, TypeError) as error:
             raise UsageError(f"logz {options.run}: {error}") from error
         run.directory.save_log_z(estimate)

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any, final
 
 import torch
+from torch import Tensor
 
-from ..model import Model
+from ..algebra import Tilt
+from ..estimate import fit_base
+from ..model import Distribution, Model, device_of
 from ..recipes import RECIPES, Trained
 from ..report import RunDirectory
 from .runs import recipe_of
@@ -22,6 +25,16 @@ class Loaded:
     config: Any
     trained: Trained[Any]
     model: Model
+
+    def data(self) -> Tensor:
+        """States that the model was trained on."""
+        return self.trained.data(self.config).to(device_of(self.model))
+
+    def base(self) -> Distribution:
+        """Where chains and annealing start: what the model is tilted from, else independent sites fitted to its data."""
+        if isinstance(self.model, Tilt):
+            return self.model.base
+        return fit_base(self.model.space, self.data()).to(device_of(self.model))
 
 
 def loaded(path: Path, device: str) -> Loaded:

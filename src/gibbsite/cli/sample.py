@@ -1,6 +1,7 @@
 """`gibbsite sample`: states drawn from the model that a run trained."""
 
 import io
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, final
@@ -11,11 +12,11 @@ from torch import Tensor
 
 from .. import random
 from ..diagnose import ess, rhat
-from ..estimate import fit_base
 from ..files import atomic
 from ..model import Distribution, evaluate
 from ..report import RunDirectory, plots
 from ..sample import trace
+from ..space import Discrete
 from .arrays import check_new, write_arrays
 from .model import Loaded, loaded
 from .words import Run, UsageError, parsed
@@ -57,13 +58,18 @@ def sample(words: list[str]) -> int:
     picture = None if run.trained.image is None else run.trained.image(run.config)
     if picture is not None and given is not None and given.with_suffix(".png").exists():
         raise UsageError(f"--out {given}: {given.with_suffix('.png')} exists, and is not overwritten; choose another")
-    with RunDirectory.held(options.run):
-        x = _drawn(run, options)
+    with nullcontext() if given else RunDirectory.held(options.run):
+        try:
+            x = _drawn(run, options)
+            u = evaluate(run.model, x)
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"sample {options.run}: {error}") from error
         out = given or _next(run.directory.path)
-        write_arrays(out, {"x": x, "u": evaluate(run.model, x)})
+        write_arrays(out, {"x": x, "u": u})
         print(f"wrote {out}: {len(x)} states, seed {options.seed}")
         if picture is not None:
-            print(f"wrote {_drawing(x.view(-1, *picture), out.with_suffix('.png'))}")
+            levels = run.model.space.states - 1 if isinstance(run.model.space, Discrete) else 1
+            print(f"wrote {_drawing(x.view(-1, *picture) / levels, out.with_suffix('.png'))}")
     return 0
 
 
@@ -73,8 +79,7 @@ def _drawn(run: Loaded, options: _Sample) -> Tensor:
         return run.model.sample(options.n, seed=source)
     if run.trained.kernel is None:
         raise UsageError(f"{options.run}: its recipe names no kernel, so that its model cannot be drawn from here")
-    base = fit_base(run.model.space, run.trained.data(run.config)).to(options.device)
-    start, kernel, kept = base.sample(options.n, seed=source), run.trained.kernel(run.config), options.steps // 2
+    start, kernel, kept = run.base().sample(options.n, seed=source), run.trained.kernel(run.config), options.steps // 2
     sizes = {"steps": kept, "warmup": options.steps - kept, "seed": source}
     found = trace(kernel, run.model, start, statistic=lambda x: x.flatten(1).double().mean(1), **sizes)
     if found.interrupted:

@@ -7,7 +7,7 @@ from typing import Annotated, final
 import torch
 import tyro
 
-from ..estimate import Estimate, log_likelihood
+from ..estimate import log_likelihood
 from ..model import Distribution, NotFinite, evaluate
 from .arrays import check_new, read_states, write_arrays
 from .logz import described
@@ -15,7 +15,6 @@ from .model import loaded
 from .words import Run, UsageError, parsed
 
 _SHOWN, _BATCH = 10, 1024
-_NORMALISED = Estimate(0.0, 0.0, 0.0, 0.0, ess=1, n=1)  # log Z of a Distribution
 
 
 @final
@@ -39,18 +38,19 @@ def score(words: list[str]) -> int:
     out = None if options.out is None else check_new(options.out)
     run = loaded(options.run, options.device)
     x = read_states(options.data, run.model).to(options.device)
-    log_z = _NORMALISED if isinstance(run.model, Distribution) else run.directory.log_z()
     try:
         u = torch.cat([evaluate(run.model, part, start=True).double() for part in x.split(_BATCH)])
     except NotFinite as error:
-        raise UsageError(f"{options.data}: {error}") from error
+        raise UsageError(f"score {options.run} {options.data}: {error}") from error
     if out is not None:
         write_arrays(out, {"u": u})
         print(f"wrote {out}")
     else:
         _show(u)
     print(f"mean U: {float(u.mean()):.4f} over {len(u)} states")
-    if log_z is None:
+    if isinstance(run.model, Distribution):
+        print("which is the mean log-likelihood, for log Z is 0")
+    elif (log_z := run.directory.log_z()) is None:
         print(f"log-likelihood: unknown, for log Z is; `gibbsite logz {options.run}` brackets it")
     else:
         print(described(log_likelihood(run.model, x, log_z), "mean log-likelihood"))

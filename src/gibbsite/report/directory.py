@@ -99,7 +99,7 @@ class RunDirectory:
                 f"{path}: in use by another process ({error}); wait for it, or choose another directory"
             ) from error
         except (FileExistsError, NotADirectoryError, PermissionError) as error:
-            raise RunDirectoryError(f"{path}: this directory cannot be made ({error.strerror}); choose another") from error
+            raise RunDirectoryError(f"{path}: cannot be written to ({error.strerror}); choose another directory") from error
         try:
             yield
         finally:
