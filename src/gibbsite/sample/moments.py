@@ -18,7 +18,12 @@ from .tempering import Replicas
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean and variance of a statistic over steps and chains; `stderr` from the spread of the chains, `rhat` likewise."""
+    """Mean and variance of a statistic over steps and chains; `stderr` and `rhat` from the spread of the chains' means.
+
+    `variance` is that within chains plus that between their means, (n - 1)/n W + B/n of Gelman and Rubin (1992): before the
+    chains agree it is rather too large. `rhat` is their ratio sqrt(variance / W) of whole chains, neither split nor ranked:
+    a trend that all chains share is not in it, and is in that of `run` with `gibbsite.diagnose.rhat`.
+    """
 
     mean: Float[Tensor, "..."]
     variance: Float[Tensor, "..."]
