@@ -217,6 +217,11 @@ ROWS = [
         "steps: expected an integer",
     ),
     ("integrate", lambda: Z.integrate(ising, 0, 1), "model: expected one on Real states of 1 or 2 dimensions"),
+    (
+        "divergence",
+        lambda: Z.divergence(M.MLP(gb.Real(1)), normal, 0, 1),
+        "truth: expected a gibbsite.Distribution, got MLP",
+    ),
     ("integrate", lambda: Z.integrate(normal, 1, 0), "low, high: expected low < high in each dimension"),
     ("integrate", lambda: Z.integrate(normal, [0, 1, 2], 3), "low: expected a number or 2 of them"),
     ("integrate", lambda: Z.integrate(normal, -1, 1, 2), "points: expected an integer of at least 5"),

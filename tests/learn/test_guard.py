@@ -165,11 +165,16 @@ def test_what_counts_as_an_explosion():
     assert watched([1.05**step for step in range(2000)]) is not None
     assert watched([1.05**step for step in range(2000)]) < 400
     assert watched(noise[:100] + [1e4] * 200, L.Guard(window=50, patience=5)) == 104
+    slow = [math.exp(step / 100) for step in range(3000)]
+    assert watched(slow) is None, "it takes its median along, e^2 in 200 steps"
+    assert watched(slow, L.Guard(most=50.0)) == math.ceil(100 * math.log(50)) + 19
+    assert watched([40.0] * 19 + [1.0] * 10 + [60.0] * 19 + [1.0] * 10, L.Guard(most=50.0)) is None, "short bursts"
     assert watched([*noise[:100], math.nan]) == watched([*noise[:100], -math.inf]) == 100
 
 
 @pytest.mark.parametrize(
-    "field", [{"factor": 1.0}, {"floor": -1.0}, {"window": 0}, {"patience": 0}, {"retries": -1}, {"shrink": 0}]
+    "field",
+    [{"factor": 1.0}, {"floor": -1.0}, {"window": 0}, {"patience": 0}, {"retries": -1}, {"shrink": 0}, {"most": 0.0}],
 )
 def test_a_guard_that_makes_no_sense_is_refused(field):
     with pytest.raises(ValueError, match=next(iter(field))):

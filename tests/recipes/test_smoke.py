@@ -1,6 +1,7 @@
 """Every recipe's smoke preset meets expected.toml, and a deliberately wrong one does not."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ from gibbsite.recipes import (
     label_bias,
     rbm_digits,
     relaxations,
+    vaebm_stages,
 )
 from gibbsite.recipes.expected import Expectation, checks, expectations
 from gibbsite.report import RunDirectory, render, surroundings
@@ -161,6 +163,17 @@ def test_mutant_data_of_the_source_without_its_tilt(tmp_path, monkeypatch):
     monkeypatch.setattr(earm_toy.Truth, "sample", wrong)
     missed = misses("earm-toy", smoke("earm-toy", tmp_path / "run")[0])
     assert "cross_entropy_kl_9600" in missed
+
+
+def test_mutant_a_log_z_that_is_off(tmp_path, monkeypatch):
+    real = vaebm_stages.integrate
+
+    def wrong(*arguments):
+        found = real(*arguments)
+        return replace(found, value=found.value + 0.3)
+
+    monkeypatch.setattr(vaebm_stages, "integrate", wrong)
+    assert misses("vaebm-25gaussians", smoke("vaebm-25gaussians", tmp_path / "run")[0]) == {"vaebm_test_z"}
 
 
 def test_every_expectation_is_explained_and_names_a_finding():

@@ -75,3 +75,20 @@ def luminance(colour):
 def test_series_stand_out_from_white_paper():
     for colour in plots.SERIES:
         assert 1.05 / (luminance(colour) + 0.05) >= 3.0  # the contrast that graphics need (WCAG 1.4.11)
+
+
+def test_densities_and_clouds_take_any_number():
+    figure = plots.densities({f"d{i}": np.eye(5) * i for i in range(4)}, (-1, 2), columns=3)
+    assert sum(axes.get_visible() for axes in figure.axes) == 4 and {f"d{i}" for i in range(4)} <= set(texts(figure).split())
+    assert [image.get_clim() for axes in figure.axes for image in axes.images] == [(0, 3)] * 4, "one scale"
+    figure = plots.clouds({"a": torch.zeros(3, 2), "b": np.ones((1, 2))}, (-1, 2))
+    assert [len(axes.collections[0].get_offsets()) for axes in figure.axes] == [3, 1]
+    figure.canvas.draw()
+
+
+def test_a_density_lies_with_its_first_coordinate_to_the_right():
+    """One bright point at (x, y) = (2, 0): the last column of the first row from below. The mutant is not transposed."""
+    values = np.zeros((4, 4))
+    values[3, 0] = 1
+    (image,) = plots.densities({"a": values}, (-1, 2)).axes[0].images
+    assert image.get_array()[0, 3] == 1 and image.get_array()[3, 0] == 0 and image.origin == "lower"

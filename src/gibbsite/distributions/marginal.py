@@ -14,7 +14,7 @@ from ..random import Seed
 from ..space import whole
 from .latent import LatentNormal
 
-_MEMORY = 1 << 22  # pairs of a state and a node held at once
+_MEMORY = 1 << 18  # pairs of a state and a node held at once: they stay in the cache
 
 
 @final
@@ -47,7 +47,7 @@ class Marginal(Distribution):
         with torch.no_grad():
             mean, scale = generator.decoder(h.to(device_of(generator), dtype_of(generator)))
         self.register_buffer("means", mean.double().flatten(1))
-        self.register_buffer("scales", scale.double().expand(mean.shape).flatten(1))
+        self.register_buffer("scales", scale.double().expand(mean.shape).flatten(1).clone())
 
     def forward(self, x: Tensor) -> Float[Tensor, "*batch"]:
         x = self.space.embed(x, self.means.dtype)

@@ -7,7 +7,7 @@ from .bracket import bracket
 from .bridge import Ratio, accept_ratio, bridge
 from .estimate import Estimate
 from .importance import Expectation, importance, snis
-from .integral import integrate
+from .integral import divergence, integrate
 from .likelihood import log_likelihood
 from .rbm_path import RBMPath
 from .schedules import adaptive, linear, sigmoid

@@ -38,7 +38,8 @@ class Guard:
 
     A loss, gradient or potential that is not finite stops the run. So does a gap between data and negatives,
     |E U(negatives) - E U(data)|, that stays above `factor` times its median over the last `window` steps and above `floor`,
-    for `patience` steps. With `retries` the run goes on from its last good checkpoint instead, its learning rate times
+    for `patience` steps; or one that stays above `most`, if that is given: an energy that sharpens slowly enough takes its
+    median along. With `retries` the run goes on from its last good checkpoint instead, its learning rate times
     `shrink` and with another seed, at most so often; that is written in the metrics.
 
     Example:
@@ -53,6 +54,7 @@ class Guard:
     patience: int = 20
     retries: int = 0
     shrink: float = 0.5
+    most: float | None = None
 
     def __post_init__(self):
         for name, least in (("window", 1), ("patience", 1), ("retries", 0)):
@@ -60,6 +62,8 @@ class Guard:
         number(self.factor, "factor", above=1)
         number(self.floor, "floor", least=0)
         number(self.shrink, "shrink", above=0, most=1)
+        if self.most is not None:
+            number(self.most, "most", above=0)
 
 
 @final
@@ -80,7 +84,8 @@ class Watch:
 
     def _exploding(self, gap: float) -> tuple[str, float] | None:
         suspect = len(self.gaps) == self.guard.window and gap > self.guard.floor
-        if suspect and gap > self.guard.factor * median(self.gaps):
+        beyond = self.guard.most is not None and gap > self.guard.most
+        if beyond or (suspect and gap > self.guard.factor * median(self.gaps)):
             self.above += 1
             return ("gap", gap) if self.above >= self.guard.patience else None
         self.above = 0

@@ -13,6 +13,7 @@ from .rbm_digits import RECIPE as _RBM_DIGITS
 from .recipe import Bars, Recipe
 from .relaxations import RECIPE as _RELAXATIONS
 from .trained import Trained
+from .vaebm_gaussians import RECIPE as _VAEBM_GAUSSIANS
 
 RECIPES: dict[str, Recipe[Any]] = {
     "rbm-digits": _RBM_DIGITS,
@@ -24,6 +25,7 @@ RECIPES: dict[str, Recipe[Any]] = {
     "deep-ebm": _DEEP_EBM,
     "earm-toy": _EARM_TOY,
     "relaxations": _RELAXATIONS,
+    "vaebm-25gaussians": _VAEBM_GAUSSIANS,
 }
 
 __all__ = ["RECIPES", "Bars", "Recipe", "Trained"]

@@ -178,6 +178,37 @@ def marginals(rows: Mapping[str, ArrayLike], *, x: str, y: str) -> Figure:
     return figure
 
 
+def densities(values: Mapping[str, ArrayLike], limits: tuple[float, float], *, columns: int = 3) -> Figure:
+    """Densities in the plane, values (n, n) at a grid with the first coordinate along the first index, on one scale."""
+    figure, grid = _figure(-(-len(values) // columns), min(columns, len(values)), _squares(len(values), columns))
+    arrays = {name: np.asarray(value, dtype=float) for name, value in values.items()}
+    top = max((float(array.max()) for array in arrays.values()), default=1.0)
+    for axes, (name, array) in zip(grid, arrays.items()):
+        extent = (*limits, *limits)
+        axes.imshow(array.T, cmap=_PROBABILITY, vmin=0, vmax=top, origin="lower", extent=extent, interpolation="bilinear")
+        _bare(axes, name)
+    _finish(figure, grid[len(values) :], {})
+    return figure
+
+
+def clouds(points: Mapping[str, ArrayLike], limits: tuple[float, float], *, columns: int = 3) -> Figure:
+    """Points (n, 2) in the plane, a name a square."""
+    figure, grid = _figure(-(-len(points) // columns), min(columns, len(points)), _squares(len(points), columns))
+    for axes, (name, places) in zip(grid, points.items()):
+        x, y = np.asarray(places, dtype=float).T
+        axes.scatter(x, y, s=1.5, color=SERIES[0], alpha=0.5, linewidths=0, rasterized=True)
+        axes.set(xlim=limits, ylim=limits, aspect="equal")
+        axes.set_facecolor("none")
+        _bare(axes, name)
+    _finish(figure, grid[len(points) :], {})
+    return figure
+
+
+def _squares(count: int, columns: int) -> tuple[float, float]:
+    side = 8.6 / min(columns, count)
+    return 8.6, (side + 0.3) * -(-count // columns)
+
+
 def _points(axes: Axes, line: Line, index: int, dash: Any) -> Any:
     x, y = np.asarray(line.x, dtype=float), np.asarray(line.y, dtype=float)
     error = np.zeros_like(y) if line.error is None else np.asarray(line.error, dtype=float)
