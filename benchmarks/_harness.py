@@ -5,7 +5,9 @@ once free to use all of them. A round calls every contestant once, each for abou
 per second of the clock and per second of CPU time of the process (all its threads). A ratio is taken within a round, so
 that a machine that slows down for a while slows down both sides; the table has its median and, in brackets, its extremes.
 A target is of the run on one thread, and counts as reached by steps per CPU-second, which other work on the machine
-disturbs least. Free threads on a machine that is busy otherwise wait for each other: read that run beside its load average.
+disturbs least. Free threads on a machine that is busy otherwise wait for each other at every product, for as long as the
+system runs something else: a contest that this ends before its third round gives no ratio, and the others are to be read
+beside the load average.
 """
 
 import argparse
@@ -28,6 +30,7 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 _TURN = 0.3  # seconds of one contestant in one round, about
 _ROUNDS = 7
+_FEWEST = 3  # rounds that a ratio is the median of, at least
 _BUDGET = 12.0  # seconds after which a contest ends early, with the rounds it has: threads on a busy machine can stall
 _LIBRARIES = ("torch", "numpy", "numba", "jax", "thrml", "blackjax", "ebmkit", "rbms", "torchebm")
 _ONE_THREAD = {
@@ -218,7 +221,10 @@ def _page(record: dict[str, Any]) -> str:
             parts.append(table(columns, [_rate_row(n, r, counted) for n, r in contest["rates"].items()]))
             aimed = name == "one thread"  # the targets are of that run
             columns = ["ratio", "steps/s", "steps per CPU-second", *(["target"] if aimed else [])]
-            parts.append(table(columns, [_ratio_row(r)[: len(columns)] for r in contest["ratios"]]))
+            if contest["rounds"] >= _FEWEST:
+                parts.append(table(columns, [_ratio_row(r)[: len(columns)] for r in contest["ratios"]]))
+            else:
+                parts.append("No ratios: too few rounds, for other work held the processors and the threads waited.\n")
     return "\n".join(parts)
 
 

@@ -107,10 +107,10 @@ def slope(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Float[Tensor
     with torch.enable_grad():
         z = x.detach().requires_grad_()
         u = function(z)
-        if not u.requires_grad:
-            return u, torch.zeros_like(x)
-        (gradient,) = torch.autograd.grad(u, z, torch.ones_like(u), materialize_grads=True)
-    return u.detach(), gradient
+    if not u.requires_grad:
+        return u, torch.zeros_like(x)
+    (gradient,) = torch.autograd.grad(u, z, torch.ones_like(u), allow_unused=True)
+    return u.detach(), torch.zeros_like(x) if gradient is None else gradient
 
 
 def inner(a: Tensor, b: Tensor) -> Float[Tensor, " chains"]:
