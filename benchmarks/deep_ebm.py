@@ -3,7 +3,8 @@
 Recipe `deep-ebm` (GWG paper, appendix I): U = log q + V, q independent pixels, V a residual network, learned by PCD with a
 replay buffer, evaluated with averaged weights. The log-likelihood of the test images, in nats an image, from above by AIS
 and from below by reverse AIS, each three standard errors further out. The images are smaller than the originals, or have
-fewer grey levels, so that no number here can be compared with a published one.
+fewer grey levels, so that no number here can be compared with a published one. Gibbs makes as many steps before an update
+as evaluate U as often as those of GWG; a run counts as diverged after at least 220 updates, when the guard has seen enough.
 """
 
 import argparse
@@ -23,36 +24,38 @@ _APART, _MINUTES = 1.0, 20.0  # targets: nats between the ends of an estimate th
 def summary(run: RunDirectory) -> dict[str, Any]:
     """What a run directory says of the run, and what it found."""
     record, results = run.config(), run.results()
-    about = next(row for row in results if row.get("kind") == "learned")
-    brackets = [row for row in results if row.get("kind") == "bracket"]
-    config = RECIPES[_NAME].restore(record["parameters"])
-    return {"record": record, "about": about, "brackets": brackets,
-            "findings": RECIPES[_NAME].findings(config, results)}  # fmt: skip
+    kinds: dict[str, list[Any]] = {kind: [row for row in results if row.get("kind") == kind]
+                                   for kind in ("learned", "diverged", "bracket")}  # fmt: skip
+    findings = RECIPES[_NAME].findings(RECIPES[_NAME].restore(record["parameters"]), results)
+    return {"record": record, **kinds, "findings": findings}
 
 
 def section(run: dict[str, Any]) -> str:
-    """One run: how it was made, its targets, and all its estimates."""
-    record, about, settings = run["record"], run["about"], run["record"]["parameters"]
+    """One run: how it was made, its targets, and all its estimates; or where it diverged."""
+    record, settings = run["record"], run["record"]["parameters"]
     versions = ", ".join(f"{name} {value}" for name, value in record["versions"].items())
-    columns = ("temperatures", "test", "at least", "at most", "training", "ESS", "CPU seconds", "trusted")
-    return "\n".join(
-        [
-            f"## {settings['data']}, {settings['sampler']}\n",
-            f"`{record['command']}`\n",
-            f"{record['started'][:10]}, {record['hardware']}; {versions}.\n",
+    parts = [
+        f"## {settings['data']}, {settings['sampler']}\n",
+        f"`{record['command']}`\n",
+        f"{record['started'][:10]}, {record['hardware']}; {versions}.\n",
+        *(f"Diverged, at {row['why']}\n" for row in run["diverged"]),
+    ]
+    for about in run["learned"]:
+        parts.append(
             f"{about['train']:,} training and {about['test']:,} test images of {about['sites']} pixels with "
             f"{about['states']} values each, of which independent pixels have {about['base']:.2f} nats; "
             f"{about['weights']:,} weights; {settings['updates']:,} updates of {about['steps']} steps of "
-            f"{settings['sampler']} took {about['seconds']:.0f} CPU seconds.\n",
-            table(("", "target", "measured", ""), _targets(run)),
-            table(columns, [_estimate(row) for row in run["brackets"]]),
-        ]
-    )
+            f"{settings['sampler']} took {about['seconds']:.0f} CPU seconds.\n"
+        )
+        columns = ("temperatures", "test", "at least", "at most", "training", "ESS", "CPU seconds", "trusted")
+        parts.append(table(("", "target", "measured", ""), _targets(run, about)))
+        parts.append(table(columns, [_estimate(row) for row in run["bracket"]]))
+    return "\n".join(parts)
 
 
-def _targets(run: dict[str, Any]) -> list[list[str]]:
-    last, apart = run["brackets"][-1], run["findings"]["its_ends_apart"]
-    minutes = (run["about"]["seconds"] + sum(row["seconds"] for row in run["brackets"])) / 60
+def _targets(run: dict[str, Any], about: dict[str, Any]) -> list[list[str]]:
+    last, apart = run["bracket"][-1], run["findings"]["its_ends_apart"]
+    minutes = (about["seconds"] + sum(row["seconds"] for row in run["bracket"])) / 60
     trusted = "trusted" if last["trusted"] else "NOT trusted"
     return [
         ["nats between the ends, last estimate", f"{_APART:g}, trusted", f"{apart:.3g}, {trusted}",

@@ -149,8 +149,8 @@ def test_what_cannot_be_trusted_is_said_and_so_is_a_run_that_diverged(tmp_path, 
     run = directory(tmp_path / "other")
     deep_ebm.run(TINY, run, Bars(shown=False))
     page = recipe.page(TINY, run)
-    assert recipe.findings(TINY, run.results()) == {} and page.lead == "No estimate was finished."
-    assert any("Learning diverged. step 7" in getattr(block, "text", "") for block in page.sections[0].blocks)
+    assert recipe.findings(TINY, run.results()) == {} and page.lead == "Learning diverged."
+    assert any("Learning diverged, at step 7" in getattr(block, "text", "") for block in page.sections[0].blocks)
 
 
 @pytest.mark.parametrize(

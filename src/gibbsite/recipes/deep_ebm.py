@@ -65,7 +65,8 @@ def learned(config: DeepEBM, images: Problem, trained: Tilt, directory: RunDirec
     average = Average(trained.potential, config.average)
     optimiser, began = torch.optim.Adam(trained.potential.parameters(), config.rate), time.process_time()
     options = {"batch": config.batch, "seed": config.seed, "schedule": Warmup(config.warmup), "average": average,
-               "out": directory.path, "log_every": max(1, config.updates // 100), "progress": advance}  # fmt: skip
+               "out": directory.path, "log_every": max(1, config.updates // 100),
+               "save_every": max(1, config.updates // 20), "progress": advance}  # fmt: skip
     try:
         finished(fit(objective, images.data, optimiser=optimiser, steps=config.updates, **options))
     except Diverged as error:
@@ -76,7 +77,8 @@ def learned(config: DeepEBM, images: Problem, trained: Tilt, directory: RunDirec
     if not any(row.get("kind") == "learned" for row in before):
         seconds = None if before else time.process_time() - began  # not known of a run that was taken up again
         directory.record(_about(config, images, trained) | {"steps": steps, "seconds": seconds})
-        directory.save_samples("images", {"data": images.test[: config.shown], "buffer": chains.x[: config.shown]})
+        shown = {"data": images.test[:: max(1, len(images.test) // config.shown)], "buffer": chains.x}
+        directory.save_samples("images", {name: x[: config.shown] for name, x in shown.items()})
     return True
 
 

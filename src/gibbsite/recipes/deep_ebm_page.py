@@ -69,7 +69,8 @@ def _likelihood(rows: Sequence[Result]) -> Picture:
     ]
     note = (
         "The ends lie three standard errors beyond what AIS from the base (at most) and reverse AIS from long runs of the "
-        "model (at least) saw; they come together as temperatures grow. The paper shows the first alone."
+        "model (at least) saw; they come together as temperatures grow. The paper shows the first alone. "
+        "Where an estimate is not trusted, ends that are close together say nothing."
     )
     return Picture(plots.panels(panels), note, "Log-likelihood from both sides against the number of temperatures.")
 
@@ -111,23 +112,20 @@ def _learning(results: Sequence[Result]) -> list[Picture]:
 
 
 def _images(config: DeepEBM, directory: RunDirectory) -> list[Picture]:
-    top, kept, drawn = max(1, _states(directory) - 1), directory.samples("images"), directory.samples("annealed")
-    shown = {
-        "test images": kept.get("data"),
-        "annealed samples": drawn.get("x"),
-        "replay buffer": kept.get("buffer"),
-    }
-    rows = {name: images.numpy() / top for name, images in shown.items() if images is not None}
+    kept, drawn = directory.samples("images"), directory.samples("annealed")
+    shown = {"test images": kept.get("data"), "annealed samples": drawn.get("x"), "replay buffer": kept.get("buffer")}
+    states = {name: images.double() for name, images in shown.items() if images is not None}
+    if not states:
+        return []
+    low, high = states["test images"].min(), states["test images"].max()
+    ink = {name: ((images - low) / (high - low)).clamp(0, 1) for name, images in states.items()}
+    photographs = config.data == "frey_faces"  # whose high levels are light
+    rows = {name: (1 - values if photographs else values).numpy() for name, values in ink.items()}
     note = (
         f"Annealed samples are of the averaged weights, by chains from the base over {max(config.temperatures)} "
         "temperatures; those of the replay buffer were moved while the weights changed."
     )
-    return [Picture(plots.images(rows), note, "Test images beside annealed samples and the replay buffer.")] if rows else []
-
-
-def _states(directory: RunDirectory) -> int:
-    about = _of(directory.results(), "learned")
-    return about[0]["states"] if about else 2
+    return [Picture(plots.images(rows), note, "Test images beside annealed samples and the replay buffer.")]
 
 
 def _setting(config: DeepEBM, about: Result) -> Text:
@@ -149,7 +147,7 @@ def page(config: DeepEBM, directory: RunDirectory) -> Page:
     """The report."""
     results = directory.results()
     rows, about, found = brackets(results), _of(results, "learned"), findings(config, results)
-    lead = "No estimate was finished."
+    lead = "Learning diverged." if _of(results, "diverged") else "No estimate was finished."
     if found:
         last = rows[-1]
         trust = "trusted" if last["trusted"] else f"NOT trusted: {last['why']}"
@@ -159,7 +157,7 @@ def page(config: DeepEBM, directory: RunDirectory) -> Page:
             f"{found['above_independent_pixels']:+.1f} against independent pixels."
         ).replace(" -", f" {MINUS}")
     blocks: list[Text | Picture | Table] = [_setting(config, row) for row in about[:1]]
-    blocks += [Text(f"Learning diverged. {row['why']}") for row in _of(results, "diverged")]
+    blocks += [Text(f"Learning diverged, at {row['why']}") for row in _of(results, "diverged")]
     if rows:
         blocks += [_likelihood(rows), *_estimates(rows)]
     blocks += [*_images(config, directory), *_learning(results)]
