@@ -111,10 +111,10 @@ def test_the_model_that_is_kept_is_the_one_that_was_bracketed(tmp_path):
     assert abs(likelihood(model(config, images)) - recorded) > 1e-5
 
 
-@pytest.mark.parametrize("data", ["digits", "grey_digits"])
-def test_the_estimate_is_the_exact_likelihood(data, monkeypatch):
+@pytest.mark.parametrize(("data", "moves"), [("digits", 1), ("digits", 3), ("grey_digits", 1), ("grey_digits", 2)])
+def test_the_estimate_is_the_exact_likelihood(data, moves, monkeypatch):
     """On at most 81 states |z| < 4.9, 1e-6; the mutant leaves the base out of U."""
-    config = replace(TINY, data=data, levels=3, chains=200)
+    config = replace(TINY, data=data, levels=3, moves=moves, chains=200)
     images = problem(config)
     trained = model(config, images).requires_grad_(False)
     for parameter in trained.potential.parameters():
@@ -161,6 +161,7 @@ def test_what_cannot_be_trusted_is_said_and_so_is_a_run_that_diverged(tmp_path, 
         ({"shrink": (2,)}, "shrink, rate, average, batch: expected rows and columns"),
         ({"levels": 1}, "levels: expected at least 2"),
         ({"chains": 2}, "chains: expected at least 3"),
+        ({"moves": 4}, "moves: expected an odd number on bits"),
     ],
 )
 def test_wrong_settings_are_refused(wrong, message):

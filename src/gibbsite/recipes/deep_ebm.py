@@ -13,7 +13,7 @@ from ..learn.schedule import Warmup
 from ..random import substream
 from ..report import RunDirectory
 from ..report.directory import Result
-from ..sample import MH, Gibbs, Informed, anneal
+from ..sample import MH, Gibbs, Informed, PathAuxiliary, anneal
 from ..sample.kernel import Kernel
 from .deep_ebm_images import DeepEBM, Problem, model, problem, shape, train_states, untrained
 from .deep_ebm_page import findings, page
@@ -33,6 +33,11 @@ def sampler(config: DeepEBM, images: Problem) -> tuple[Kernel, int]:
     if config.sampler == "GWG":
         return MH(Informed()), config.steps
     return Gibbs(), max(1, round(2 * config.steps / (images.space.states - 1)))
+
+
+def annealer(config: DeepEBM) -> Kernel:
+    """What moves annealed chains: GWG, or for several pixels a step its successor, which still takes one gradient."""
+    return MH(Informed()) if config.moves == 1 else MH(PathAuxiliary(config.moves))
 
 
 def run(config: DeepEBM, directory: RunDirectory, bars: Bars) -> None:
@@ -101,7 +106,7 @@ def bracketed(
     """log Z, and the log-likelihood of test images and of as many training ones, by annealing from the base and back."""
     began = time.process_time()
     log_z = bracket(
-        trained, base=trained.base, kernel=MH(Informed()), data=images.train, temperatures=temperatures,
+        trained, base=trained.base, kernel=annealer(config), data=images.train, temperatures=temperatures,
         chains=config.chains, seed=seed, progress=advance,
     )  # fmt: skip
     seconds = time.process_time() - began
@@ -118,7 +123,7 @@ def annealed(config: DeepEBM, trained: Tilt, temperatures: int, directory: RunDi
     """Draws samples by chains annealed from the base, as the paper shows them."""
     x = trained.base.sample(config.shown, seed=substream(config.seed, 3))
     path, u = Geometric(trained.base, trained), None
-    for _, state in anneal(path, MH(Informed()), linear(temperatures)[1:], x, seed=substream(config.seed, 4)):
+    for _, state in anneal(path, annealer(config), linear(temperatures)[1:], x, seed=substream(config.seed, 4)):
         x, u = state.x, state.u
         advance(1)
     assert u is not None
@@ -138,12 +143,12 @@ RECIPE = Recipe(
             warmup=50, average=0.97, temperatures=(20, 100), chains=60, shown=10,
         ),
         "laptop": DeepEBM(),
-        "laptop-faces": DeepEBM(data="frey_faces"),
+        "laptop-faces": DeepEBM(data="frey_faces", moves=8, temperatures=(30, 100, 300, 1000, 5000)),
         "paper": _PAPER,
         "paper-faces": replace(_PAPER, data="frey_faces", slots=1000),
     },
     run=run,
     findings=findings,
     page=page,
-    trained=Trained(untrained, train_states, kernel=lambda config: MH(Informed()), image=shape),
+    trained=Trained(untrained, train_states, kernel=annealer, image=shape),
 )  # fmt: skip

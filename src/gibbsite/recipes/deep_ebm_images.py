@@ -63,6 +63,8 @@ class DeepEBM:
     """Weight of the past in the moving average of the weights."""
     temperatures: tuple[int, ...] = (30, 100, 300, 1000, 3000, 10_000)
     """Numbers of annealing steps of the estimates of log Z."""
+    moves: int = 1
+    """Pixels that each annealing step changes: 1 is GWG, more are path-auxiliary moves (odd on bits)."""
     chains: int = 50
     """Annealed chains of each estimate, in either direction."""
     shown: int = 20
@@ -74,10 +76,12 @@ class DeepEBM:
 
     def __post_init__(self):
         at_least(self, shrink=1, levels=2, features=1, blocks=2, embedding=1, steps=1, slots=1, batch=1, updates=1)
-        at_least(self, warmup=1, temperatures=1, chains=3, shown=1)
+        at_least(self, warmup=1, temperatures=1, moves=1, chains=3, shown=1)
         if self.data not in _LOADERS or self.sampler not in ("GWG", "Gibbs"):
             names = ", ".join(_LOADERS)
             raise ValueError(f"data, sampler: expected one of {names}; GWG or Gibbs; got {self.data}, {self.sampler}")
+        if self.moves % 2 == 0 and self.data not in _GREY:
+            raise ValueError(f"moves: expected an odd number on bits, whose parity would stay otherwise, got {self.moves}")
         if len(self.shrink) != 2 or self.rate <= 0 or not 0 <= self.average < 1 or self.batch > self.slots:
             raise ValueError(
                 "shrink, rate, average, batch: expected rows and columns, rate > 0, average in [0, 1) and no larger batch "

@@ -131,6 +131,9 @@ def _images(config: DeepEBM, directory: RunDirectory) -> list[Picture]:
 def _setting(config: DeepEBM, about: Result) -> Text:
     seconds = "" if about["seconds"] is None else f" Learning took {about['seconds']:.0f} CPU seconds."
     smaller = "" if config.shrink == (1, 1) else f", {config.shrink[0]} x {config.shrink[1]} pixels of the original averaged"
+    annealing = "Annealed chains make GWG steps."
+    if config.moves > 1:
+        annealing = f"Annealed chains change {config.moves} pixels a step (path-auxiliary moves, one gradient each)."
     values = "bits" if about["states"] == 2 else f"{about['states']} grey levels"
     return Text(
         f"{about['train']} training and {about['test']} test images of {about['sites']} pixels in {values}{smaller}. "
@@ -138,8 +141,8 @@ def _setting(config: DeepEBM, about: Result) -> Text:
         f"V a residual network of {about['weights']} weights. PCD with {about['steps']} steps of {config.sampler} an "
         f"update, {config.slots} states in the replay buffer, batches of {config.batch}, {config.updates} updates of Adam "
         f"with rate {config.rate:g} after {config.warmup} of warm-up; evaluated with a moving average of the weights "
-        f"({config.average:g}).{seconds} Likelihoods of images made smaller, or in fewer levels, cannot be compared with "
-        "those of the originals."
+        f"({config.average:g}).{seconds} {annealing} Likelihoods of images made smaller, or in fewer levels, cannot be "
+        "compared with those of the originals."
     )
 
 
