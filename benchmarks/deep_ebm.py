@@ -4,7 +4,8 @@ Recipe `deep-ebm` (GWG paper, appendix I): U = log q + V, q independent pixels, 
 replay buffer, evaluated with averaged weights. The log-likelihood of the test images, in nats an image, from above by AIS
 and from below by reverse AIS, each three standard errors further out. The images are smaller than the originals, or have
 fewer grey levels, so that no number here can be compared with a published one. Gibbs makes as many steps before an update
-as evaluate U as often as those of GWG; a run counts as diverged after at least 220 updates, when the guard has seen enough.
+as evaluate U as often as those of GWG; a run counts as diverged after 220 updates at the earliest. A path-auxiliary move
+takes the one gradient that a step of GWG takes.
 """
 
 import argparse
@@ -35,7 +36,7 @@ def section(run: dict[str, Any]) -> str:
     record, settings = run["record"], run["record"]["parameters"]
     versions = ", ".join(f"{name} {value}" for name, value in record["versions"].items())
     parts = [
-        f"## {settings['data']}, {settings['sampler']}\n",
+        f"## {settings['data']}, learned with {settings['sampler']}, annealed by {_annealer(settings['moves'])}\n",
         f"`{record['command']}`\n",
         f"{record['started'][:10]}, {record['hardware']}; {versions}.\n",
         *(f"Diverged, at {row['why']}\n" for row in run["diverged"]),
@@ -51,6 +52,10 @@ def section(run: dict[str, Any]) -> str:
         parts.append(table(("", "target", "measured", ""), _targets(run, about)))
         parts.append(table(columns, [_estimate(row) for row in run["bracket"]]))
     return "\n".join(parts)
+
+
+def _annealer(moves: int) -> str:
+    return "GWG" if moves == 1 else f"path-auxiliary moves of {moves} pixels"
 
 
 def _targets(run: dict[str, Any], about: dict[str, Any]) -> list[list[str]]:
