@@ -94,8 +94,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 def write_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
     """Writes such a file anew."""
     with atomic(path) as file:
-        for value in values:
-            file.write(json.dumps(plain(value), allow_nan=False).encode() + b"\n")
+        file.write(as_lines(values))
+
+
+def as_lines(values: Iterable[Mapping[str, Any]]) -> bytes:
+    """The content of such a file."""
+    return b"".join(json.dumps(plain(value), allow_nan=False).encode() + b"\n" for value in values)
 
 
 def plain(value: Any) -> Any:

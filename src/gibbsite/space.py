@@ -55,7 +55,7 @@ class Discrete(Space):
 
     def check(self, x: object, name: str = "x") -> Tensor:
         """x as integers of this space's dtype, or a ValueError."""
-        return self._checked(torch.as_tensor(x), name).to(self.dtype)
+        return self._checked(_tensor(x, name, self.expected), name).to(self.dtype)
 
     def _checked(self, x: Tensor, name: str) -> Tensor:
         """x as it is, if its type, shape and range are those of states."""
@@ -206,7 +206,7 @@ class Real(Space):
         return f"finite floats of shape {_shape_text(self.shape)}"
 
     def check(self, x: object, name: str = "x") -> Tensor:
-        x = torch.as_tensor(x)
+        x = _tensor(x, name, self.expected)
         self._check_form(x, name)
         if not x.isfinite().all():
             bad = (~x.isfinite()).nonzero()[0].tolist()
@@ -277,6 +277,15 @@ def _ends_with(x: Tensor, shape: tuple[int, ...]) -> bool:
 
 def _shape_text(shape: tuple[int, ...]) -> str:
     return f"(*, {', '.join(map(str, shape))})" if shape else "(*)"
+
+
+def _tensor(x: object, name: str, expected: str) -> Tensor:
+    """x as a tensor; several of them (states and labels, say) are none."""
+    try:
+        return torch.as_tensor(x)
+    except (TypeError, ValueError, RuntimeError):
+        several = f" of {len(x)}: states alone, without labels" if isinstance(x, tuple | list) else ""
+        raise TypeError(f"{name}: expected {expected}, got a {type(x).__name__}{several}") from None
 
 
 def _text(x: Tensor) -> str:

@@ -3,6 +3,7 @@
 import random
 import re
 import resource
+import shutil
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,24 @@ def test_a_file_that_is_cut_or_changed_anywhere_is_refused(folder):
     found = Checkpoints(folder / "checkpoint").read(6)
     assert found.state == expected.state
     assert all(torch.equal(found.tensors[key], value) for key, value in expected.tensors.items())
+
+
+def test_a_file_that_was_renamed_is_refused(folder):
+    path = folder / "checkpoint" / "step-000000006.safetensors"
+    path.rename(path.with_name("step-000000007.safetensors"))
+    with pytest.raises(L.CheckpointError, match=r"step-000000007.*: holds step 6: it was renamed; remove it to go on from"):
+        L.fit(**settings(out=folder, steps=8))
+
+
+def test_metrics_of_another_run_are_not_overwritten(folder):
+    shutil.rmtree(folder / "checkpoint")
+    before = (folder / "metrics.jsonl").read_bytes()
+    with pytest.raises(L.CheckpointError, match="holds 3 lines of a run whose checkpoints are not beside it"):
+        L.fit(**settings(out=folder))
+    assert (folder / "metrics.jsonl").read_bytes() == before and len(list(folder.iterdir())) == 1
+    (folder / "checkpoint").mkdir()  # as a run leaves it that is killed before its first checkpoint: it starts anew
+    L.fit(**settings(out=folder))
+    assert (folder / "metrics.jsonl").read_bytes() == before
 
 
 def test_a_full_disk_loses_nothing(tmp_path):

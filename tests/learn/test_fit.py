@@ -64,6 +64,8 @@ MISTAKES = {
     "clipping to nothing": (lambda: fit(clip=0), "clip: expected a positive number"),
     "a schedule that is a number": (lambda: fit(schedule=0.1), "schedule: expected a function such as"),
     "a class of schedules": (lambda: fit(schedule=L.schedule.Warmup), "schedule: .* got the class Warmup"),
+    "a guard that is a number": (lambda: fit(guard=3), "guard: expected a gibbsite.learn.Guard, got int"),
+    "a listener that is a number": (lambda: fit(listener=3), "listener: expected a function such as gibbsite.learn.Tensor"),
     "an average that is a number": (lambda: fit(average=0.99), "average: expected a gibbsite.learn.Average, got float"),
     "no data": (lambda: fit(data=BITS[:0]), "data: expected tensors of one length, at least 1"),
     "data that are no tensor": (
@@ -72,6 +74,7 @@ MISTAKES = {
     ),
     "data of another space": (lambda: fit(data=BITS[:, :8]), r"data: expected integers in \[0, 2\) of shape \(\*, 9\)"),
     "spins": (lambda: fit(data=2 * BITS - 1), "spins s of -1 and 1 are bits"),
+    "lists": (lambda: fit(data=BITS.tolist()), "got a list of list; make a tensor of it"),
     "one state": (lambda: fit(data=BITS[0]), r"data: expected states of Binary\(shape=\(9,\)\), shape \(examples, 9\)"),
     "labels": (lambda: fit(data=(BITS, torch.zeros(32))), "got 2 tensors; this objective takes no labels"),
     "labels in rows": (lambda: fit(data=L.Rows(BITS, torch.zeros(32))), "this objective takes no labels"),

@@ -41,6 +41,34 @@ def test_a_new_run_takes_back_what_one_without_a_checkpoint_wrote(tmp_path):
     assert (journal.lines, path.read_text()) == ([], "")
 
 
+def test_lines_of_a_run_that_has_no_checkpoints_are_not_a_new_runs_to_take_back(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    Journal(path).check_new()  # there is no file
+    append_line(path, {"kind": "baseline", "step": 0})
+    Journal(path).check_new()  # nor a line of a run
+    path.write_text(text(1, 2))
+    with pytest.raises(CheckpointError, match="holds 2 lines of a run whose checkpoints are not beside it; move it away"):
+        Journal(path).check_new()
+    assert path.read_text() == text(1, 2)
+
+
+def test_a_file_that_cannot_be_read_or_written_is_an_error_and_one_that_need_not_be_written_is_left_alone(tmp_path):
+    path, soft = tmp_path / "metrics.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    path.mkdir()
+    with pytest.raises(CheckpointError, match=r"cannot be read .*; choose another directory"):
+        Journal(path).restore(None)
+    path.rmdir()
+    path.write_text(text(1, 2, 3))
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5, soft[1]))
+        Journal(path).restore({"written": 3, "waiting": []})
+        with pytest.raises(CheckpointError, match=r"not written .*; nothing was changed, make room first"):
+            Journal(path).restore({"written": 2, "waiting": []})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, soft)
+    assert path.read_text() == text(1, 2, 3) and list(tmp_path.iterdir()) == [path]
+
+
 def test_lines_that_are_missing_or_unreadable_are_an_error_and_left_alone(tmp_path):
     path = tmp_path / "metrics.jsonl"
     for content, message in ((text(1), "expected at least the 2 lines"), ("nonsense\n", "expected one JSON object a line")):

@@ -91,8 +91,8 @@ def iwae(
     """
     function(log_weights, "log_weights", "lambda x, k, generator: log_p - log_q")
     k, data = whole(draws, "draws", 2), torch.as_tensor(data)
-    if not data.ndim or not len(data):
-        raise ValueError(f"data: expected at least one row, got shape {tuple(data.shape)}")
+    if not data.ndim or not len(data) or (data.is_floating_point() and not data.isfinite().all()):
+        raise ValueError(f"data: expected at least one row, all finite, got shape {tuple(data.shape)} or NaN or infinity")
     group, parts = Group.current(data.device), []
     source = group.source(random.generator(seed, data.device))
     with group.agreed():
@@ -113,4 +113,5 @@ def _bounded(log_weights: Callable[[Tensor, int, Source], Tensor], x: Tensor, k:
         raise ValueError(f"log_weights: expected ({k}, {len(x)}) numbers, none NaN, got shape {tuple(log_w.shape)}")
     total = log_w.logsumexp(0)
     sizes = (2 * total - (2 * log_w).logsumexp(0)).exp()
-    return torch.stack((total - math.log(k), (log_w.softmax(0) * k).var(0) / k, sizes), 1)
+    spread = (log_w.softmax(0) * k).var(0) / k  # NaN where every weight is 0: of such a mean nothing is known
+    return torch.stack((total - math.log(k), spread.nan_to_num(math.inf), sizes.nan_to_num(0.0)), 1)

@@ -71,6 +71,8 @@ def accept_ratio(forward: Float[Tensor, " n"], reverse: Float[Tensor, " m"]) -> 
     f, r = forward.double(), reverse.double()
     if not (len(f) and len(r)) or f.isnan().any() or r.isnan().any():
         raise ValueError(f"forward, reverse: expected at least one weight each, no NaN, got {len(f)} and {len(r)}")
+    if (f == math.inf).any() or (r == -math.inf).any():
+        raise ValueError("forward, reverse: a draw of one model has probability 0 there (+inf forward, -inf in reverse)")
     shift = math.log(len(f) / len(r))
     finite = torch.cat((f, r))[torch.cat((f, r)).isfinite()]
     if not len(finite):
@@ -90,6 +92,6 @@ def accept_ratio(forward: Float[Tensor, " n"], reverse: Float[Tensor, " m"]) -> 
 
 def _relative_variance(terms: Tensor) -> float:
     """The squared relative standard error of a mean."""
-    if len(terms) < 2:
+    if len(terms) < 2 or not terms.mean() > 0:
         return math.inf
     return float(terms.var() / (len(terms) * terms.mean().square()))

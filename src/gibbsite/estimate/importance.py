@@ -107,4 +107,7 @@ def _statistic(statistic: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     if not isinstance(f, Tensor) or f.shape[:1] != x.shape[:1]:
         came = tuple(f.shape) if isinstance(f, Tensor) else type(f).__name__
         raise ValueError(f"statistic: expected one value a state, shape ({len(x)}, ...), got {came}")
+    if not f.isfinite().all():
+        place = (~f.isfinite()).nonzero()[0].tolist()
+        raise ValueError(f"statistic: expected finite values, got {f[tuple(place)].item()} at {place} of {tuple(f.shape)}")
     return f.double()

@@ -1,6 +1,6 @@
 """Chains carried along a path of models, and the weights they gather: what annealed importance sampling is made of."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -35,6 +35,8 @@ class Walk(NamedTuple):
 
 def ladder(betas: Sequence[float]) -> list[float]:
     """The betas, if they rise from 0 to 1."""
+    if not isinstance(betas, Iterable) or isinstance(betas, str):
+        raise TypeError(f"betas: expected numbers that rise from 0 to 1, such as linear(1000), got {betas!r}")
     values = [number(beta, f"betas[{place}]") for place, beta in enumerate(betas)]
     if len(values) < 2 or values[0] != 0 or values[-1] != 1 or any(low >= high for low, high in pairwise(values)):
         shown = f"{len(values)} from {min(values)} to {max(values)}" if values else "none"

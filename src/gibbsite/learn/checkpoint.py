@@ -34,7 +34,7 @@ class Checkpoints:
             raise CheckpointError(
                 f"{self.folder}: in use by another process ({error}); wait for it or choose another"
             ) from error
-        except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        except OSError as error:
             raise CheckpointError(f"{self.folder}: this folder cannot be made ({error.strerror}); choose another") from error
         remove_unfinished(self.folder, f"step-*{self._suffix}.safetensors")
 
@@ -88,4 +88,7 @@ class Checkpoints:
         """The checkpoint of a step."""
         earlier = [number for number in self._own_steps() if number < step]
         hint = f"remove it to go on from step {earlier[-1]}" if earlier else "remove it to start anew"
-        return sealed.read(self.path(step), hint)
+        found = sealed.read(self.path(step), hint)
+        if found.state.get("step", step) != step:
+            raise CheckpointError(f"{self.path(step)}: holds step {found.state['step']}: it was renamed; {hint}")
+        return found

@@ -81,13 +81,21 @@ def as_data(data: Data | Tensor | Sequence[Tensor], space: Space | None = None) 
         data = data.tensors[0]
     states = data if isinstance(data, Tensor) else probe(data) if isinstance(data, Data) else data
     if not isinstance(states, Tensor):
-        raise TypeError(f"data: expected states of {space} alone, got {len(states)} tensors; this objective takes no labels")
+        raise TypeError(f"data: expected states of {space} alone, got {_told(states)}")
     shape = tuple(space.shape)
     if states.ndim != 1 + len(shape):
         raise ValueError(f"data: expected states of {space}, shape (examples, {', '.join(map(str, shape))}), "
                          f"got {tuple(states.shape)}")  # fmt: skip
     states = space.check(states, "data")
     return data if isinstance(data, Data) else Rows(states)
+
+
+def _told(parts: Sequence[Any]) -> str:
+    """What came in place of states."""
+    if len(parts) and all(isinstance(part, Tensor) for part in parts):
+        return f"{len(parts)} tensors; this objective takes no labels"
+    kinds = ", ".join(sorted({type(part).__name__ for part in parts})) or "nothing"
+    return f"a {type(parts).__name__} of {kinds}; make a tensor of it"
 
 
 def probe(data: Data) -> Any:

@@ -84,6 +84,10 @@ def fit(
         function(schedule, "schedule", "gibbsite.learn.schedule.Warmup(1000)")
     if average is not None:
         instance(average, Average, "average")
+    if guard is not None:
+        instance(guard, Guard, "guard")
+    if listener is not None:
+        function(listener, "listener", "gibbsite.learn.TensorBoard(folder)")
     folder = None if out is None else Path(out)
     first = Group.current().rank == 0
     journal = Journal(folder / "metrics.jsonl" if folder is not None and first else None, listener if first else None)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from ..files import append_line, read_lines, remove_unfinished, write_lines
+from ..files import append_line, as_lines, read_lines, remove_unfinished, write_lines
 from .snapshot import CheckpointError
 
 Listener = Callable[[Mapping[str, Any]], object]
@@ -51,12 +51,7 @@ class Journal:
         self.lines = list(waiting)
         if self.path is not None:
             remove_unfinished(self.path.parent, self.path.name)
-            try:
-                found = read_lines(self.path)
-            except ValueError as error:
-                raise CheckpointError(
-                    f"{self.path}: expected one JSON object a line ({error}); mend or remove it"
-                ) from error
+            found = self._read()
             own = [line for line in found if _own(line)]
             if len(own) < written:
                 raise CheckpointError(
@@ -64,10 +59,36 @@ class Journal:
                     "back, or choose another directory"
                 )
             self._waiting, self.lines = list(waiting), [*own[:written], *waiting]
-            if found or self.path.exists():
-                late = {id(line) for line in own[written:]}
-                write_lines(self.path, [line for line in found if id(line) not in late])
+            late = {id(line) for line in own[written:]}
+            self._rewrite([line for line in found if id(line) not in late])
         self.flush()
+
+    def check_new(self) -> None:
+        """An error if there are lines of a run: of one that is not going on, or they would be lost."""
+        if self.path is not None and (own := [line for line in self._read() if _own(line)]):
+            raise CheckpointError(
+                f"{self.path}: holds {len(own)} lines of a run whose checkpoints are not beside it; move it away, or choose "
+                "another directory"
+            )
+
+    def _read(self) -> list[dict[str, Any]]:
+        assert self.path is not None
+        try:
+            return read_lines(self.path)
+        except ValueError as error:
+            raise CheckpointError(f"{self.path}: expected one JSON object a line ({error}); mend or remove it") from error
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot be read ({error.strerror}); choose another directory") from error
+
+    def _rewrite(self, lines: list[dict[str, Any]]) -> None:
+        """The file with these lines alone; one that has no others, nor a last line that a crash cut, stays as it is."""
+        assert self.path is not None
+        if not self.path.exists() or self.path.read_bytes() == as_lines(lines):
+            return
+        try:
+            write_lines(self.path, lines)
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: not written ({error}); nothing was changed, make room first") from error
 
 
 def _own(line: Mapping[str, Any]) -> bool:

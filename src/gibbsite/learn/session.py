@@ -203,6 +203,9 @@ class Session:
         try:
             if checkpoints is not None:
                 with self.group.agreed(CheckpointError):
+                    if not checkpoints.folder.exists():
+                        self.journal.check_new()
+                with self.group.agreed(CheckpointError):
                     checkpoints.lock()
                 self._resume(checkpoints, steps)
             yield
