@@ -14,14 +14,15 @@ from .objective import Objective
 def wrapped(objective: Objective, group: Group) -> nn.Module:
     """The objective with gradients averaged over the processes (DDP); each keeps its own chains and running averages.
 
-    One with sharded parameters (FSDP2) averages those itself, and `averaged` the others.
+    A loss may leave parameters out (a proposal's, which is not learned), always the same ones: `static_graph`. One with
+    sharded parameters (FSDP2) averages those itself, and `averaged` the others.
     """
     if group.size == 1 or sharded(objective):
         return objective
     with warnings.catch_warnings():
         # torch's warning says to go on so where buffers differ from process to process, as chains do
         warnings.simplefilter("ignore", FutureWarning)
-        return nn.parallel.DistributedDataParallel(objective, broadcast_buffers=False)
+        return nn.parallel.DistributedDataParallel(objective, broadcast_buffers=False, static_graph=True)
 
 
 def averaged(objective: Objective, group: Group) -> None:
