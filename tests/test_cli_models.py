@@ -93,6 +93,7 @@ def test_without_out_samples_are_numbered_in_the_run(run, capsys):
     for number in (1, 2):
         assert command("sample", run, "-n", 2, "--steps", 10) == 0
         assert f"wrote {run / 'samples' / f'drawn-{number}.npz'}" in capsys.readouterr().out
+    assert command(TINY, "--out", run, "--replace") == 0 and not (run / "samples" / "drawn-1.npz").exists()
 
 
 def test_score_says_u_and_the_log_likelihood_with_its_ends(finished, tmp_path, capsys):

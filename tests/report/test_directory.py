@@ -83,6 +83,7 @@ def test_clear_takes_only_what_a_run_of_that_recipe_wrote(run, tmp_path):
     run.record({"a": 1})
     run.save_samples("x", {"x": torch.zeros(1)})
     run.write_report("<p>")
+    (run.path / ".report.html.x1y2z3").write_text("what a killed writer left")
     with pytest.raises(RunDirectoryError, match="expected an earlier run of relaxations"):
         RunDirectory.clear(run.path, "relaxations")
     RunDirectory.clear(run.path, "fhmm")
@@ -92,6 +93,14 @@ def test_clear_takes_only_what_a_run_of_that_recipe_wrote(run, tmp_path):
     (run.path / "notes.txt").write_text("mine")
     with pytest.raises(RunDirectoryError, match="something else"):
         RunDirectory.clear(run.path, "fhmm")
+
+
+def test_clear_takes_nothing_where_there_is_a_file_that_no_run_wrote(run):
+    run.save_samples("x", {"x": torch.zeros(1)})
+    (run.path / "samples" / "notes.txt").write_text("mine")
+    with pytest.raises(RunDirectoryError, match=r"files that no run wrote \(samples/notes\.txt\); it is left as it is"):
+        RunDirectory.clear(run.path, "fhmm")
+    assert run.config() == CONFIG and list(run.samples("x")) == ["x"]
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_litter(run):

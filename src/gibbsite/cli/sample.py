@@ -37,7 +37,7 @@ class _Sample:
     """The run's directory."""
     n: Annotated[int, tyro.conf.arg(aliases=["-n"])]
     """How many states."""
-    steps: int = 1000
+    steps: int = 2000
     """Steps of each chain."""
     seed: int = 0
     """Where all random numbers start."""

@@ -19,6 +19,10 @@ Result = dict[str, Any]
 Module = TypeVar("Module", bound=nn.Module)
 _CONFIG, _METRICS, _SAMPLES, _REPORT = "config.json", "metrics.jsonl", "samples", "report.html"
 _MODEL, _CHECKPOINT, _LOG_Z, _LOCK = "model.safetensors", "checkpoint", "log_z.json", ".lock"
+_WRITTEN = (  # patterns of what a run, and the commands on it, write
+    _CONFIG, _METRICS, _REPORT, _MODEL, _LOG_Z, f"{_CHECKPOINT}/step-*.safetensors", f"{_CHECKPOINT}/.lock*",
+    f"{_SAMPLES}/*.safetensors", f"{_SAMPLES}/drawn-*.npz", f"{_SAMPLES}/drawn-*.png",
+)  # fmt: skip
 
 
 class RunDirectoryError(Exception):
@@ -77,9 +81,12 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"{path}: expected an earlier run of {recipe}; it holds something else and is left as it is"
             )
-        parts = [*(path / _SAMPLES).glob("*.safetensors"), *(path / _CHECKPOINT).glob("step-*.safetensors")]
-        parts += (path / _CHECKPOINT).glob(".lock*")
-        for file in [*parts, *(path / name for name in (_METRICS, _MODEL, _LOG_Z, _REPORT, _CONFIG))]:
+        unfinished = [str(Path(pattern).with_name(f".{Path(pattern).name}.*")) for pattern in _WRITTEN]
+        written = {inside for pattern in [*_WRITTEN, *unfinished] for inside in path.glob(pattern)}
+        files = {inside for inside in path.rglob("*") if not inside.is_dir()}
+        if foreign := sorted(str(inside.relative_to(path)) for inside in files - written - {path / _LOCK}):
+            raise RunDirectoryError(f"{path}: holds files that no run wrote ({', '.join(foreign[:3])}); it is left as it is")
+        for file in written:
             file.unlink(missing_ok=True)
         for folder in (path / _SAMPLES, path / _CHECKPOINT):
             with contextlib.suppress(OSError):
