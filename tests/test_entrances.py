@@ -514,6 +514,8 @@ ROWS = [
     ("Exclusive", lambda: L.Exclusive(latent, S.MALA(0.1), 0), "steps: expected a positive integer, got 0"),
     ("Refined", lambda: L.Refined(latent, latent), "source: expected a gibbsite.learn.Negatives, got LatentNormal"),
     ("Moves", lambda: L.Moves(S.Gibbs(), spins, 0), "moves: expected a positive integer, got 0"),
+    ("Moves", lambda: L.Moves(S.Gibbs(), [[0, 1]], 1), "makes, got list"),
+    ("Reservoir", lambda: L.Reservoir(S.Gibbs(), 3, 1), "makes, got int"),
     (
         "Approximation",
         lambda: L.Approximation(ising, ising, plain),

@@ -116,6 +116,17 @@ def test_recovers_a_linear_generator_and_its_posterior(double):
     assert close(found(1.0), truth, law) and not close(found(0.9), truth, law)
 
 
+def test_data_are_checked_and_taken_in_the_generators_type():
+    """float64 data of a float32 generator; the objective's space lets `fit` check all data before the first step."""
+    generator, encoder = parts(True)
+    x = torch.tensor([[1.2, 0.4], [0.1, -1.0]])
+    losses = [ELBO(generator, encoder)(data, seed=torch.Generator().manual_seed(0)).loss for data in (x, x.double())]
+    assert torch.equal(*losses) and losses[1].dtype == torch.float32
+    assert ELBO(generator, encoder).space == generator.observed
+    with pytest.raises(ValueError, match=r"x: expected finite floats of shape \(\*, 2\), got"):
+        elbo(generator, encoder, torch.zeros(4, 3), seed=0)
+
+
 def test_an_encoder_of_another_latent_is_told():
     generator, _ = parts(True)
     with pytest.raises(ValueError, match=r"encoder: expected means of shape \(4, 1\), got \(4, 3\)"):

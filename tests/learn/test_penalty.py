@@ -84,6 +84,16 @@ def test_energy_magnitude_is_added_to_contrastive(double):
     assert gradient_gap(report.loss, v.mean() - u.mean(), parameters) > 1e-2
 
 
+def test_a_penalised_objective_has_the_space_of_the_one_in_it():
+    """So that `fit` checks all data before the first step."""
+    model = gb.models.Ising.lattice(2, coupling=0.1)
+    objective = L.Penalised(L.PseudoLikelihood(model), lambda: L.l1(model.field), 0.1)
+    data = model.space.uniform().sample(8, seed=0)
+    data[7, 0] = 2
+    with pytest.raises(ValueError, match=r"data: expected integers in \[0, 2\)"):
+        L.fit(objective, data, optimiser=torch.optim.SGD(objective.parameters(), lr=0.1), steps=1, batch=1, seed=0)
+
+
 def test_a_penalty_is_added_and_l1_finds_what_is_not_coupled(double):
     """A chain of 5 spins, 2,000 draws: pseudo-likelihood with l1 leaves every absent edge near 0, without it does not.
 

@@ -12,6 +12,7 @@ from ..model import Model
 from ..random import Source
 from ..sample.kernel import Kernel, check_kernel
 from ..space import whole
+from .chains import started
 from .contrastive import Drawn, Negatives
 from .objective import Objective, Report
 
@@ -32,7 +33,7 @@ class Moves(Negatives):
     def __init__(self, kernel: Kernel, x: Shaped[Tensor, "chains *event"], moves: int):
         super().__init__()
         self.kernel, self.moves = check_kernel(kernel), whole(moves, "moves")
-        self.register_buffer("x", x.clone())
+        self.register_buffer("x", started(x))
 
     @torch.no_grad()
     def draw(self, model: Model, data: Any, *, seed: Source) -> Drawn:

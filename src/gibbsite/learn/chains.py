@@ -81,7 +81,7 @@ class Persistent(Negatives):
     ):
         super().__init__()
         self.kernel, self.steps, self.renew = check_kernel(kernel), whole(steps, "steps"), Restart(restart, start)
-        self.register_buffer("x", _chains(x))
+        self.register_buffer("x", started(x))
 
     def draw(self, model: Model, data: Tensor, *, seed: Source) -> Drawn:
         x, acceptance = moved(self.kernel, model, self.renew(self.x, seed), self.steps, seed)
@@ -114,9 +114,9 @@ class Reservoir(Negatives):
         super().__init__()
         self.kernel, self.steps, self.renew = check_kernel(kernel), whole(steps, "steps"), Restart(restart, start)
         self.chains = whole(chains, "chains")
+        self.register_buffer("x", started(x))
         if self.chains > len(x):
             raise ValueError(f"chains: expected at most the {len(x)} slots of the reservoir, got {chains}")
-        self.register_buffer("x", _chains(x))
         self.register_buffer("turn", torch.tensor(0, device=x.device))
 
     def draw(self, model: Model, data: Tensor, *, seed: Source) -> Drawn:
@@ -127,7 +127,8 @@ class Reservoir(Negatives):
         return Drawn(x, acceptance=acceptance)
 
 
-def _chains(x: Tensor) -> Tensor:
+def started(x: Tensor) -> Tensor:
+    """A copy of the states that chains start at, if there are any."""
     if not isinstance(x, Tensor) or x.ndim < 1 or not len(x):
         came = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
         raise ValueError(f"x: expected states of 1 chain or more, as space.uniform().sample(100, seed=0) makes, got {came}")

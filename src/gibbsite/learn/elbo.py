@@ -9,6 +9,7 @@ from .. import random
 from ..check import instance
 from ..distributions.conditional import ConditionalNormal
 from ..distributions.latent import LatentNormal
+from ..model import dtype_of
 from ..random import Seed, Source
 from .objective import Objective, Report
 
@@ -22,6 +23,7 @@ def elbo(
 
     References: Kingma and Welling (2014), Auto-encoding variational Bayes, eq. 10.
     """
+    x = generator.observed.check(x, "x").to(dtype_of(generator))
     mean, scale = encoder(x)
     if mean.shape != (len(x), *generator.latent.shape):
         raise ValueError(f"encoder: expected means of shape {(len(x), *generator.latent.shape)}, got {tuple(mean.shape)}")
@@ -45,8 +47,8 @@ class ELBO(Objective):
     """
 
     def __init__(self, generator: LatentNormal, encoder: ConditionalNormal):
-        super().__init__()
-        self.generator = instance(generator, LatentNormal, "generator")
+        super().__init__(instance(generator, LatentNormal, "generator").observed)
+        self.generator = generator
         self.encoder = instance(encoder, ConditionalNormal, "encoder", "; such as OwnScale(network)")
 
     def forward(self, data: Tensor, *, seed: Source) -> Report:

@@ -57,8 +57,8 @@ class Penalised(Objective):
     """
 
     def __init__(self, objective: Objective, penalty: Callable[[], Tensor], weight: float):
-        super().__init__()
-        self.objective, self.weight = instance(objective, Objective, "objective"), number(weight, "weight", least=0)
+        super().__init__(instance(objective, Objective, "objective").space)
+        self.objective, self.weight = objective, number(weight, "weight", least=0)
         self.penalty = function(penalty, "penalty", "lambda: gb.learn.l1(model.parameters())")
 
     def forward(self, data: Any, *, seed: Source) -> Report:
