@@ -116,6 +116,17 @@ def test_sliced_is_the_exact_loss_on_average(double):
     assert abs(float(found - exact + h.trace())) > 4.9 * error  # mutant: without the trace
 
 
+@pytest.mark.parametrize("slices", [1, 2, 5])
+def test_every_direction_of_signs_has_the_trace_of_a_diagonal(slices, double):
+    """v.Hv = tr H for every v of signs where H is diagonal: then the sliced loss is the exact one, however many slices."""
+    model = Quadratic(torch.tensor([[1.5, 0.0], [0.0, 0.8]]), torch.tensor([0.3, -0.5]))
+    x = torch.randn(50, 2, generator=torch.Generator().manual_seed(0))
+    sliced, exact = L.sliced_score_matching(model, x, slices, seed=1), L.score_matching(model, x)
+    assert float((sliced - exact).detach()) == pytest.approx(0, abs=1e-12)
+    slopes = [gradient(loss, [model.entries])[[0, 2]] for loss in (sliced, exact, exact - model.precision.trace())]
+    assert torch.allclose(slopes[0], slopes[1], atol=1e-12) and not torch.allclose(slopes[0], slopes[2])  # the trace twice
+
+
 def test_denoising_is_the_fisher_divergence_to_blurred_data_by_quadrature(double):
     """Data at three points: p_y is a mixture of three normal laws, and the loss an integral over y."""
     net, model = well()
