@@ -123,6 +123,22 @@ def test_every_kept_state_has_the_law_of_the_kernel(kernel, make):
     assert torch.allclose(chain.u, gb.exact.potentials(model)[index].float(), atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "make"), CASES, ids=lambda v: type(v).__name__ if isinstance(v, S.Kernel) else v.__name__
+)
+def test_states_without_their_potentials_are_the_same_states(kernel, make):
+    model = make()
+    x = gb.exact.states(model.space)
+    runner = S.compiled(S.Repeat(kernel, 3), model, x)
+    assert isinstance(runner, Compiled)
+    state, info = runner.step(model, runner.init(model, x), torch.Generator().manual_seed(5))
+    moved, same = runner.moved(model, x, torch.Generator().manual_seed(5))
+    assert torch.equal(moved, state.x) and torch.equal(info.acceptance, same.acceptance) and info.cost == same.cost
+    assert not torch.equal(moved, runner.moved(model, x, torch.Generator().manual_seed(6))[0])
+    with pytest.raises(ValueError, match=r"integers in \[0, 2\)"):
+        runner.moved(model, 2 * x, torch.Generator())
+
+
 def test_what_the_table_does_not_cover_stays_with_the_kernel():
     x = gb.Binary(4).uniform().sample(2, seed=0)
     for kernel, model in (

@@ -10,7 +10,7 @@ from .. import random
 from ..model import Distribution, Model
 from ..random import Source
 from ..sample.combine import Repeat
-from ..sample.compiled import compiled
+from ..sample.compiled import Compiled, compiled
 from ..sample.kernel import Kernel, check_kernel
 from ..space import whole
 from .contrastive import Drawn, Negatives
@@ -20,8 +20,12 @@ def moved(kernel: Kernel, model: Model, x: Tensor, steps: int, source: Source) -
     """x after `steps` steps, by compiled loops where there are any, and the mean acceptance."""
     runner = compiled(Repeat(kernel, steps) if steps > 1 else kernel, model, x)
     with torch.no_grad():
-        state, info = runner.step(model, runner.init(model, x), source)
-    return state.x, info.acceptance.mean()
+        if isinstance(runner, Compiled):
+            x, info = runner.moved(model, x, source)
+        else:
+            state, info = runner.step(model, runner.init(model, x), source)
+            x = state.x
+    return x, info.acceptance.mean()
 
 
 @final

@@ -11,6 +11,7 @@ from ..check import instance
 from ..model import Model, as_model
 from ..random import Source
 from ..space import Space
+from .compiled import potentials
 from .objective import Objective, Report
 
 
@@ -43,9 +44,9 @@ def contrastive(
 
     References: Hinton (2002), Training products of experts; EBM-SLP, eq. 2.19 and 2.30.
     """
-    u = model(negatives)
+    u, at_data = potentials(model, negatives, data)
     expected = u.mean() if log_weight is None else (log_weight.softmax(0) * u).sum()
-    return expected - model(data).mean()
+    return expected - at_data.mean()
 
 
 @final

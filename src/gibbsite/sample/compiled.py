@@ -68,15 +68,29 @@ class Compiled(Kernel):
 
     def draws(self, model: Model, state: State, generator: Source, count: int) -> tuple[Tensor, Tensor, Info]:
         """`count` states (count, chains, *event) with `times` steps before each, and U there; the info is of all steps."""
+        kept = Kept(np.empty((count, *state.x.shape), np.uint8), np.empty((count, len(state.x))))
+        info = self._fill(model, state, generator, kept)
+        potentials = _finite(torch.from_numpy(kept.u)).to(state.u.dtype)
+        return torch.from_numpy(kept.x.view(np.int8)), potentials, info
+
+    def moved(self, model: Model, x: Tensor, generator: Source) -> tuple[Tensor, Info]:
+        """x after `times` steps, for those who ask for x alone: block Gibbs then takes no U at either end."""
+        blocks = isinstance(self.kernel, BlockGibbs)
+        state = (
+            State(self.kernel.checked(model, x), torch.zeros(len(x), dtype=torch.float32)) if blocks else self.init(model, x)
+        )
+        kept = Kept(np.empty((1, *state.x.shape), np.uint8), np.empty((0 if blocks else 1, len(x))))
+        info = self._fill(model, state, generator, kept)
+        return torch.from_numpy(kept.x[0].view(np.int8)), info
+
+    def _fill(self, model: Model, state: State, generator: Source, kept: Kept) -> Info:
         assert isinstance(generator, torch.Generator)
         seed = np.uint64(int(torch.randint(2**63 - 1, (), generator=generator)))
         x, u = state.x.numpy().view(np.uint8).copy(), state.u.double().numpy().copy()
-        kept = Kept(np.empty((count, *x.shape), np.uint8), np.empty((count, len(x))))
+        steps = len(kept.x) * self.times
         accepted = self.loop(self.kernel, model, x, u, seed, self.times, kept)
-        rate = torch.from_numpy(accepted / (count * self.times)).to(state.u.dtype)
-        cost = Cost().plus(loops.move(self.kernel).cost(model), count * self.times)
-        potentials = _finite(torch.from_numpy(kept.u)).to(state.u.dtype)
-        return torch.from_numpy(kept.x.view(np.int8)), potentials, Info(rate, rate > 0, cost)
+        rate = torch.from_numpy(accepted / steps).to(state.u.dtype)
+        return Info(rate, rate > 0, Cost().plus(loops.move(self.kernel).cost(model), steps))
 
 
 def compiled(kernel: Kernel, model: Model, x: Tensor) -> Kernel:

@@ -93,6 +93,10 @@ class BlockGibbs(Kernel):
         object.__setattr__(self, "clamp", as_mask(self.clamp))
 
     def init(self, model: Model, x: Tensor) -> State:
+        return start(model, self.checked(model, x))
+
+    def checked(self, model: Model, x: Tensor) -> Tensor:
+        """x, if this kernel can move it on this model."""
         pairwise = coloured_of(check_model(model))
         if pairwise is None and not isinstance(model, Blocked):
             raise TypeError(
@@ -104,7 +108,7 @@ class BlockGibbs(Kernel):
             if pairwise is None:
                 raise TypeError(f"blocks: only pairwise models take other blocks than their own, got {type(model).__name__}")
             check_independent(self.blocks, pairwise.graph.edges().cpu(), pairwise.graph.sites)
-        return start(model, x)
+        return discrete(model).check(x)
 
     def classes(self, model: Model) -> list[Tensor] | None:
         """The independent sets that a pairwise model is redrawn by; None if it is not pairwise."""

@@ -24,7 +24,7 @@ _PACKED_CHAINS = 16  # fewer leave most of a 64-chain word empty
 
 
 class Kept(NamedTuple):
-    """The states kept, (draws, chains, sites) uint8, and U there, (draws, chains) float64."""
+    """The states kept, (draws, chains, sites) uint8, and U there, (draws, chains) float64, or (0, chains): not wanted."""
 
     x: np.ndarray
     u: np.ndarray
@@ -57,11 +57,12 @@ def _fill(
 
 
 def _fill_potentials(kept: Kept, model: Any, graph: Rows) -> None:
-    kept.u[:] = potentials(model, graph, kept.x.reshape(-1, kept.x.shape[2])).reshape(kept.u.shape)
+    if len(kept.u):
+        kept.u[:] = potentials(model, graph, kept.x.reshape(-1, kept.x.shape[2])).reshape(kept.u.shape)
 
 
 def _always(kept: Kept, thin: int) -> np.ndarray:
-    return np.full(kept.u.shape[1], thin * len(kept.x))
+    return np.full(kept.x.shape[1], thin * len(kept.x))
 
 
 def ising_sweep(
@@ -187,8 +188,9 @@ def rbm_blocks(
     for draw in range(len(kept.x)):
         rbm.block_gibbs(v, h, weight, visible, hidden, np.uint64(substream(seed, draw)), thin)
         kept.x[draw] = v
-        with torch.no_grad():
-            kept.u[draw] = model(torch.from_numpy(v)).numpy()
+        if len(kept.u):
+            with torch.no_grad():
+                kept.u[draw] = model(torch.from_numpy(v)).numpy()
     return _always(kept, thin)
 
 
