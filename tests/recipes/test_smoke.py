@@ -71,12 +71,12 @@ def test_mutant_a_posterior_whose_chains_forget(tmp_path, monkeypatch):
 
 
 def test_mutant_chains_that_have_hardly_moved(tmp_path, monkeypatch):
-    real = relaxations._last
+    real = relaxations.last_states
 
     def short(kernel, model, chains, steps, source, advance):
         return real(kernel, model, chains, 3 if repr(kernel) == repr(MH(Informed())) else steps, source, advance)
 
-    monkeypatch.setattr(relaxations, "_last", short)
+    monkeypatch.setattr(relaxations, "last_states", short)
     assert "gwg_mmd_over_exact_12" in misses("relaxations", smoke("relaxations", tmp_path / "run")[0])
 
 

@@ -5,6 +5,7 @@ from . import schedule
 from .adaptive import Adaptive
 from .approximation import Approximation, Moves
 from .average import Average
+from .centred import Centred
 from .chains import FromData, Persistent, Reservoir
 from .checkpoint import Checkpoints
 from .clip import AdamClip

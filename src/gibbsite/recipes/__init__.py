@@ -10,6 +10,7 @@ from .ising_sampling import RECIPE as _ISING_SAMPLING
 from .ising_transition import RECIPE as _ISING_TRANSITION
 from .label_bias import RECIPE as _LABEL_BIAS
 from .rbm_digits import RECIPE as _RBM_DIGITS
+from .rbm_mnist import RECIPE as _RBM_MNIST
 from .recipe import Bars, Recipe
 from .relaxations import RECIPE as _RELAXATIONS
 from .trained import Trained
@@ -17,6 +18,7 @@ from .vaebm_gaussians import RECIPE as _VAEBM_GAUSSIANS
 
 RECIPES: dict[str, Recipe[Any]] = {
     "rbm-digits": _RBM_DIGITS,
+    "rbm-mnist": _RBM_MNIST,
     "ising-transition": _ISING_TRANSITION,
     "ising-sampling": _ISING_SAMPLING,
     "ising-learning": _ISING_LEARNING,

@@ -22,7 +22,7 @@ from ..report.directory import Result
 from ..sample import BlockGibbs
 from ..sample.run import run as run_chains
 from .rbm_digits_page import page
-from .recipe import Advance, Bars, Recipe, at_least, finished
+from .recipe import Advance, Bars, Recipe, at_least, beyond, finished
 from .trained import Trained
 
 _ENUMERABLE = 16  # hidden units up to which log Z is summed too
@@ -152,23 +152,12 @@ def _learn(config: RBMDigits, directory: RunDirectory, advance: Advance) -> None
         updates = config.updates * look // config.looks
         if updates in taken and look < config.looks:
             continue
-        finished(fit(objective, data, steps=updates, progress=_beyond(before, advance), **options))
+        finished(fit(objective, data, steps=updates, progress=beyond(before, advance), **options))
         before = updates
         average.copy_to(averaged)
         if updates not in taken:
             directory.record({"kind": "look", "updates": updates, **_likelihoods(config, averaged, config.temperatures)[1]})
     directory.save_model(averaged)
-
-
-def _beyond(before: int, advance: Advance) -> Advance:
-    """Tells only of steps after the first `before`, all of which `fit` tells at once when it goes on."""
-    left = [before]
-
-    def tell(steps: int) -> None:
-        told, left[0] = steps - left[0], 0
-        advance(told)
-
-    return tell
 
 
 def _likelihoods(config: RBMDigits, machine: RBM, temperatures: int) -> tuple[Estimate, Result]:

@@ -82,7 +82,7 @@ def _curves(looks: list[Result], steps: list[Result], rows: dict[str, Result]) -
     at = [row["updates"] for row in looks]
     lines = {
         {"test": "test images", "train": "training images"}[part]: plots.Line(
-            at, [row[part][0] for row in looks], [(row[part][3] - row[part][2]) / 2 for row in looks]
+            at, [row[part][0] for row in looks], [abs(row[part][3] - row[part][2]) / 2 for row in looks]
         )
         for part in ("test", "train")
     }

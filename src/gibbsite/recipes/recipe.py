@@ -66,6 +66,17 @@ class Recipe(Generic[Config]):
         return self.config_type(**{key: tuple(v) if isinstance(v, list) else v for key, v in parameters.items()})
 
 
+def beyond(before: int, advance: Advance) -> Advance:
+    """Tells only of steps after the first `before`, all of which `fit` tells at once when it goes on."""
+    left = [before]
+
+    def tell(steps: int) -> None:
+        told, left[0] = steps - left[0], 0
+        advance(told)
+
+    return tell
+
+
 def finished(run: Any) -> Any:
     """A trace or chain, unless Ctrl-C cut it short: a part is recorded whole or not at all."""
     if run.interrupted:

@@ -82,17 +82,18 @@ def run(config: Relaxations, directory: RunDirectory, bars: Bars) -> None:
         for visible, repeat in product(config.visible, range(config.repeats)):
             model = RBM.random(visible, config.hidden, variance=config.variance, seed=machines).to(config.device)
             where = f"{visible} visible, machine {repeat + 1}"
-            truth = _last(BlockGibbs(), model, config.truth, config.truth_steps, source, part(f"ground truth, {where}"))
+            advance = part(f"ground truth, {where}")
+            truth = last_states(BlockGibbs(), model, config.truth, config.truth_steps, source, advance)
             row = {"visible": visible, "repeat": repeat}
             directory.record(row | {"kind": "floor", "mmd": floor(truth, config.draws)})
             for name, grid in table.items():
                 for setting, kernel in grid.items():
-                    x = _last(kernel, model, config.draws, config.steps, source, part(f"{name}, {where}"))
+                    x = last_states(kernel, model, config.draws, config.steps, source, part(f"{name}, {where}"))
                     result = {"kind": "mmd", "sampler": name, "setting": setting, "mmd": mmd(x, truth).item()}
                     directory.record(row | result)
 
 
-def _last(kernel: Kernel, model: RBM, chains: int, steps: int, source: Source, advance: Advance) -> Tensor:
+def last_states(kernel: Kernel, model: RBM, chains: int, steps: int, source: Source, advance: Advance) -> Tensor:
     """The last states of chains from uniform random bits."""
     x = model.space.uniform().sample(chains, seed=source)
     options = {"steps": steps, "thin": steps, "seed": source, "progress": advance}
