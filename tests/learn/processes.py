@@ -16,7 +16,7 @@ def start(function, *arguments):
     return process
 
 
-def finish(*processes, seconds=60):
+def finish(*processes, seconds=300):
     """Waits for the processes; an error unless all end well."""
     try:
         for process in processes:

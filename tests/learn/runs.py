@@ -80,9 +80,9 @@ MUTANTS = {
 }
 
 
-def train_together(rank: int, name: str, folder: Path, **more):
-    """The command as each of several processes runs it, with chains of its own."""
-    train(name, folder, learned=f"learned{rank}.safetensors", **more)
+def train_together(rank: int, name: str, folder: Path, pause: float = 0.0):
+    """The command as each of several processes runs it, with chains of its own; a pause after each step leaves time."""
+    train(name, folder, learned=f"learned{rank}.safetensors", progress=lambda steps: time.sleep(pause))
 
 
 def train(

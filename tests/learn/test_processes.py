@@ -154,14 +154,14 @@ def test_two_processes_of_which_one_is_killed_go_on_to_the_same_bits(tmp_path):
     together(train_together, 2, "rbm", whole)
     moment = random.Random(0)
     for victim in (1, 0):
-        with meeting(train_together, 2, "rbm", broken) as group:
-            goal, deadline = len(list(broken.glob("checkpoint/*"))) and 120, time.monotonic() + 60
+        with meeting(train_together, 2, "rbm", broken, 0.03) as group:
+            goal, deadline = len(list(broken.glob("checkpoint/*"))) and 60, time.monotonic() + 300
             while not any(int(path.name[5:14]) > goal for path in broken.glob("checkpoint/step-*")):
                 assert time.monotonic() < deadline and all(process.is_alive() for process in group)
                 time.sleep(0.001)
             time.sleep(moment.uniform(0, 0.02))
             os.kill(group[victim].pid, signal.SIGKILL)
-            group[1 - victim].join(60)
+            group[1 - victim].join(300)
             assert group[1 - victim].exitcode not in (0, None), "it went on alone"
     together(train_together, 2, "rbm", broken)
     found = left(broken)
