@@ -176,6 +176,18 @@ def test_mutant_a_log_z_that_is_off(tmp_path, monkeypatch):
     assert misses("vaebm-25gaussians", smoke("vaebm-25gaussians", tmp_path / "run")[0]) == {"vaebm_test_z"}
 
 
+def test_mutant_an_energy_that_learns_the_wrong_way(tmp_path, monkeypatch):
+    real = vaebm_stages.Contrastive.forward
+
+    def wrong(self, data, *, seed):
+        report = real(self, data, seed=seed)
+        return report._replace(loss=-report.loss)
+
+    monkeypatch.setattr(vaebm_stages.Contrastive, "forward", wrong)
+    found = smoke("vaebm-25gaussians", tmp_path / "run")[0]
+    assert found["diverged"] == 1 or "vaebm_below_truth" in misses("vaebm-25gaussians", found)
+
+
 def test_every_expectation_is_explained_and_names_a_finding():
     for name, recipe in RECIPES.items():
         for preset in recipe.presets:
