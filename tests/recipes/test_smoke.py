@@ -16,6 +16,7 @@ from gibbsite.recipes import (
     ising_sampling,
     ising_transition,
     label_bias,
+    nrf_toy,
     rbm_digits,
     relaxations,
     vaebm_stages,
@@ -174,6 +175,12 @@ def test_mutant_a_log_z_that_is_off(tmp_path, monkeypatch):
 
     monkeypatch.setattr(vaebm_stages, "integrate", wrong)
     assert misses("vaebm-25gaussians", smoke("vaebm-25gaussians", tmp_path / "run")[0]) == {"vaebm_test_z"}
+
+
+def test_mutant_a_log_z_of_another_box(tmp_path, monkeypatch):
+    real = nrf_toy.integrate
+    monkeypatch.setattr(nrf_toy, "integrate", lambda model, low, high, points: real(model, 0.0, high, points))
+    assert "test_z" in misses("nrf-toy", smoke("nrf-toy", tmp_path / "run")[0])
 
 
 def test_mutant_an_energy_that_learns_the_wrong_way(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from .ising_learning import RECIPE as _ISING_LEARNING
 from .ising_sampling import RECIPE as _ISING_SAMPLING
 from .ising_transition import RECIPE as _ISING_TRANSITION
 from .label_bias import RECIPE as _LABEL_BIAS
+from .nrf_toy import RECIPE as _NRF_TOY
 from .rbm_digits import RECIPE as _RBM_DIGITS
 from .rbm_mnist import RECIPE as _RBM_MNIST
 from .recipe import Bars, Recipe
@@ -27,6 +28,7 @@ RECIPES: dict[str, Recipe[Any]] = {
     "deep-ebm": _DEEP_EBM,
     "earm-toy": _EARM_TOY,
     "relaxations": _RELAXATIONS,
+    "nrf-toy": _NRF_TOY,
     "vaebm-25gaussians": _VAEBM_GAUSSIANS,
 }
 
