@@ -13,6 +13,7 @@ import pytest
 import gibbsite
 
 ROOT = Path(__file__).parents[2]
+TORCH_AT_EXIT = "terminate called without an active exception"  # after all was said: pytorch/pytorch, issue 190489
 SCRIPTS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "processes.md").read_text(), re.S)
 
 
@@ -29,10 +30,11 @@ def torchrun(script, folder):
 def test_the_scripts_run_and_one_process_speaks(script, tmp_path):
     process = torchrun(script, tmp_path)
     try:
-        assert process.wait(400) == 0, (tmp_path / "log").read_text()
+        status = process.wait(400)
     finally:
         process.kill()
     said = (tmp_path / "log").read_text()
+    assert status == 0 or TORCH_AT_EXIT in said, said
     assert said.count("trusted") == 1, said
     assert re.search(r"in \[.*, ESS .* of (128|64), trusted", said), said
 
