@@ -127,13 +127,16 @@ def _side_by_side(order, offsets, neighbours):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _table(order, offsets, neighbours, weights, field):
-    """Four neighbours (itself where there are fewer) and the site; their couplings (then 0) and the field."""
+    """Four neighbours (the next site where there are fewer) and the site; their couplings (then 0) and the field.
+
+    Never the site itself, where there is another: a row that is read and written by one loop would not be vectorised.
+    """
     sites, numbers = np.empty((order.shape[0], 5), _ROW), np.zeros((order.shape[0], 5), np.float32)
     for update in range(order.shape[0]):
         site = order[update]
         edge, end = offsets[site], offsets[site + 1]
         for slot in range(4):
-            sites[update, slot] = neighbours[edge + slot] if edge + slot < end else site
+            sites[update, slot] = neighbours[edge + slot] if edge + slot < end else (site + 1) % field.shape[0]
             numbers[update, slot] = weights[edge + slot] if edge + slot < end else _ZERO
         sites[update, 4], numbers[update, 4] = site, field[site]
     return sites, numbers
