@@ -485,6 +485,7 @@ ROWS = [
     ("autocorrelation", lambda: G.autocorrelation(points, 1.5), "lags: expected an integer of at least 0, got 1.5"),
     ("autocorrelation", lambda: G.autocorrelation(points, 9), "lags: expected 0 to 3, got 9"),
     ("ess", lambda: G.ess([1.0, 2.0]), "values: expected (draws, chains, ...), got shape (2,)"),
+    ("calibration_error", lambda: G.calibration_error(points + 2, [0]), "expected at least one case, values from 0"),
     ("rhat", lambda: G.rhat(points[0]), "values: expected (draws, chains, ...), got shape (2,)"),
     ("mcse", lambda: G.mcse(points[0]), "values: expected (draws, chains, ...), got shape (2,)"),
     (

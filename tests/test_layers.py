@@ -11,8 +11,8 @@ import pytest
 import gibbsite as gb
 
 ROOT = Path(gb.__file__).parent
-TOP_DOWN = """cli recipes datasets report learn estimate sample diagnose exact distributions models algebra local space model
-    processes random files check _fast"""
+TOP_DOWN = """cli recipes apps datasets report learn estimate sample diagnose exact distributions models algebra local space
+    model processes random files check _fast"""
 LAYERS = TOP_DOWN.split()
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
 MODULES = [importlib.import_module(m.name) for m in pkgutil.walk_packages(gb.__path__, "gibbsite.") if "_fast" not in m.name]

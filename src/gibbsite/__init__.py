@@ -1,6 +1,6 @@
 """gibbsite: energy-based models, p(x) = exp U(x) / Z, sampled exactly and normalised from both sides."""
 
-from . import datasets, diagnose, distributions, estimate, exact, learn, models, processes, sample
+from . import apps, datasets, diagnose, distributions, estimate, exact, learn, models, processes, sample
 from .algebra import Geometric, Path, Product, Pullback, Tempered, Tilt
 from .estimate.ais import ais
 from .estimate.bracket import bracket

@@ -1,0 +1,8 @@
+"""Tagging: a label for each word of a sentence, by conditional random fields and their relatives."""
+
+from .corpus import Corpus, Sentence, sentences_of
+from .labels import LabelError, Labels
+from .read import CorpusError
+from .scores import Scores, SpanScore, accuracy, confusion, evaluate, span_score
+from .spans import Span, spans
+from .tagger import Hypothesis, Learner, Tagger

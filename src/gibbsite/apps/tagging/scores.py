@@ -1,0 +1,96 @@
+"""How good a tagger is: accuracy, F1 of spans, calibration."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple, final
+
+import torch
+
+from ...diagnose import calibration_error
+from .corpus import Corpus
+from .spans import are_spans
+from .tagger import Tagger
+
+Labelled = Sequence[Sequence[str]]
+
+
+class SpanScore(NamedTuple):
+    """Of all spans: the share of those found that are right, of those there that were found, and their harmonic mean."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+@final
+@dataclass(frozen=True)
+class Scores:
+    """What `evaluate` finds. `spans` is None where the labels are no spans; `nats` is mean -log p(labels) a word."""
+
+    sentences: int
+    tokens: int
+    accuracy: float
+    whole: float
+    spans: SpanScore | None
+    calibration: float
+    nats: float
+
+
+def accuracy(gold: Labelled, predicted: Labelled) -> float:
+    """The share of words with the right label."""
+    pairs = _pairs(gold, predicted)
+    return sum(g == p for g, p in pairs) / len(pairs)
+
+
+def confusion(gold: Labelled, predicted: Labelled) -> Counter[tuple[str, str]]:
+    """How often a word of label g was given p: counts of (g, p)."""
+    return Counter(_pairs(gold, predicted))
+
+
+def span_score(gold: Labelled, predicted: Labelled) -> SpanScore:
+    """Precision, recall and F1 of whole spans, by seqeval: a span counts where kind, start and end are all right.
+
+    References: Tjong Kim Sang and Buchholz (2000), Introduction to the CoNLL-2000 shared task: chunking.
+    """
+    try:
+        from seqeval.metrics.sequence_labeling import precision_recall_fscore_support as score
+    except ImportError as error:
+        raise ImportError("spans are scored by seqeval; install it with: pip install 'gibbsite[tagging]'") from error
+    _pairs(gold, predicted)
+    lists = [[list(labels) for labels in side] for side in (gold, predicted)]
+    found: Any = score(*lists, average="micro", zero_division=0)
+    return SpanScore(*map(float, found[:3]))
+
+
+def evaluate(tagger: Tagger, corpus: Corpus, *, predicted: Labelled | None = None) -> Scores:
+    """All scores of a tagger on a corpus whose labels it knows; `predicted` saves tagging it again."""
+    corpus.check(tagger.labels)
+    if not corpus.tokens:
+        raise ValueError(f"{corpus.source}: expected at least one word, got none")
+    predicted = tagger.predict(corpus.sentences) if predicted is None else predicted
+    marginals = torch.cat([p for p in tagger.predict_marginals(corpus.sentences) if len(p)])
+    numbers = torch.tensor(tagger.labels.encode(chain.from_iterable(corpus.labels)))
+    return Scores(
+        sentences=len(corpus),
+        tokens=corpus.tokens,
+        accuracy=accuracy(corpus.labels, predicted),
+        whole=sum(tuple(g) == tuple(p) for g, p in zip(corpus.labels, predicted)) / len(corpus),
+        spans=span_score(corpus.labels, predicted) if are_spans(tagger.labels.names) else None,
+        calibration=calibration_error(marginals, numbers),
+        nats=-sum(tagger.log_likelihood(corpus.sentences)) / corpus.tokens,
+    )
+
+
+def _pairs(gold: Labelled, predicted: Labelled) -> list[tuple[str, str]]:
+    """(gold, predicted) of each word, after a check that both say the same words."""
+    if len(gold) != len(predicted):
+        raise ValueError(f"predicted: expected labels of {len(gold)} sentences, got {len(predicted)}")
+    for number, (g, p) in enumerate(zip(gold, predicted)):
+        if len(g) != len(p):
+            raise ValueError(f"predicted: expected {len(g)} labels in sentence {number}, got {len(p)}")
+    pairs = [pair for g, p in zip(gold, predicted) for pair in zip(g, p)]
+    if not pairs:
+        raise ValueError("gold: expected at least one word, got none")
+    return pairs
