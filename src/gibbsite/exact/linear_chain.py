@@ -1,0 +1,252 @@
+"""Linear chains: label sequences with potentials on labels and on pairs of neighbours, exactly."""
+
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from .. import random
+from ..model import Distribution
+from ..random import Seed
+from ..space import Categorical, whole
+from .chain_forward import log_partition, messages
+from .chain_inputs import Canonical, canonical, check_chain
+from .chain_masks import Layout
+from .chain_paths import best_paths
+from .semirings import Log
+
+
+class NBest(NamedTuple):
+    """The k best label sequences, best first; `chain(labels)` is `log_prob`, -inf where there are fewer than k."""
+
+    labels: Int[Tensor, "k *batch T"]
+    log_prob: Float[Tensor, "k *batch"]
+
+
+@final
+class LinearChain(Distribution):
+    """log p(y) = start[y_1] + sum_t node_t[y_t] + sum_t edge_t[y_t, y_(t+1)] + end[y_n] - log Z, a row of the batch.
+
+    `node` (*batch, T, K); `edge` (K, K), or what broadcasts to (*batch, T-1, K, K); `start`, `end` (K,) or (*batch, K), or
+    None, which is 0. Log-potentials: -inf forbids, and gradients stay finite. `mask` (*batch, T) says which positions have a
+    label: pads at either end and holes are skipped; the neighbours of a hole are joined by the edge that enters the position
+    behind it (edge[t-1] for position t). Beyond the mask inputs are ignored and results are 0; without labels log Z = 0.
+    float16 and bfloat16 are computed in float32. A batch is a family of laws, one a row: `chain(y)` takes (*batch, T) or
+    (n, *batch, T) labels.
+
+    References: Lafferty, McCallum, Pereira (2001), Conditional random fields.
+
+    Example:
+        >>> import torch, gibbsite as gb
+        >>> node, edge = torch.tensor([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]]), torch.tensor([[1.0, -torch.inf], [0.0, 0.0]])
+        >>> chain = gb.exact.LinearChain(node, edge)
+        >>> chain.mode().tolist()
+        [0, 0, 0]
+        >>> round(chain(chain.mode()).exp().item(), 4), [round(p, 4) for p in chain.marginals()[:, 1].tolist()]
+        (0.4763, [0.5237, 0.0474, 0.0237])
+    """
+
+    node: Tensor
+    edge: Tensor
+    start: Tensor | None
+    end: Tensor | None
+    mask: Tensor
+    batch_shape: torch.Size
+    _lengths: Tensor
+    _order: Tensor | None
+
+    def __init__(
+        self,
+        node: Float[Tensor, "*batch T K"],
+        edge: Tensor,
+        *,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+        mask: Bool[Tensor, "*batch T"] | None = None,
+    ):
+        super().__init__()
+        node, edge, start, end, mask = check_chain(node, edge, start, end, mask)
+        for name, value in (("node", node), ("edge", edge), ("start", start), ("end", end)):
+            if isinstance(value, nn.Parameter):
+                self.register_parameter(name, value)
+            else:
+                self.register_buffer(name, value)
+        layout = Layout.of(mask.flatten(0, -2) if mask.ndim > 1 else mask[None])
+        self.register_buffer("mask", mask)
+        self.register_buffer("_lengths", layout.lengths, persistent=False)
+        self.register_buffer("_order", layout.order, persistent=False)
+        self.space: Categorical = Categorical(tuple(node.shape[-2:-1]), node.shape[-1])
+        self.batch_shape = node.shape[:-2]
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout(self._lengths, self._order, self.space.sites)
+
+    def _canonical(self) -> Canonical:
+        return canonical(self.node, self.edge, self.start, self.end, self.mask, self._layout)
+
+    def log_partition(self) -> Float[Tensor, "*batch"]:
+        """log Z of each row; an error where every label sequence is forbidden."""
+        return self._total(self._canonical()).view(self.batch_shape)
+
+    def _total(self, c: Canonical) -> Float[Tensor, " B"]:
+        total = log_partition(*c)
+        if not bool((total.detach().abs() < torch.inf).all()):
+            row = int((~total.isfinite()).nonzero()[0])
+            raise ValueError(
+                f"log_partition: expected a label sequence with a finite potential in every row, got log Z = "
+                f"{total[row].item()} in row {row} of {len(total)}: -inf means that each sequence meets a forbidden label, "
+                "transition, start or end (allow one), NaN or inf that a potential is"
+            )
+        return total
+
+    def forward(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
+        c = self._canonical()
+        return self._score(c, x) - self._total(c).view(self.batch_shape)
+
+    def log_prob(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
+        """log p(x), the same as `chain(x)`."""
+        return self(x)
+
+    def score(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
+        """U(x), the sum of the potentials along x: log p(x) + log Z."""
+        return self._score(self._canonical(), x)
+
+    def _labels(self, x: Tensor) -> Int[Tensor, "n B T"]:
+        """Labels as rows, 0 beyond the mask whatever stands there."""
+        x, mask = torch.as_tensor(x), self.mask
+        if x.is_floating_point() or x.shape[-mask.ndim :] != mask.shape:
+            raise ValueError(
+                f"x: expected labels of shape (*, {', '.join(map(str, mask.shape))}), got {x.dtype} {(*x.shape,)}"
+            )
+        return self.space.check(x.masked_fill(~mask, 0)).reshape(-1, len(self._layout.lengths), x.shape[-1])
+
+    def _score(self, c: Canonical, x: Tensor) -> Tensor:
+        y, inside = self._layout.compact(self._labels(x)), self._layout.inside
+        node = c.node.expand(len(y), *c.node.shape).gather(-1, y[..., None])[..., 0]
+        pair = y[..., :-1] * self.space.states + y[..., 1:]
+        if c.edge.ndim == 2:
+            edge = c.edge.flatten()[pair]
+        else:
+            edge = c.edge.flatten(-2).expand(len(y), *pair.shape[1:], -1).gather(-1, pair[..., None])[..., 0]
+        last = y.gather(-1, (c.lengths - 1).clamp(min=0).expand(len(y), -1)[..., None])[..., 0]
+        total = torch.where(inside, node, 0).sum(-1) + torch.where(inside[:, 1:], edge, 0).sum(-1)
+        total = total + torch.where(c.lengths > 0, c.start[y[..., 0]] + c.end[last], 0)
+        return total.view(torch.as_tensor(x).shape[:-1])
+
+    def marginals(self) -> Float[Tensor, "*batch T K"]:
+        """p(y_t = k): the gradient of log Z with respect to `node`; 0 beyond the mask. Differentiable."""
+        (node,) = self._gradients(self._canonical(), edges=False)
+        return self._layout.spread_rows(node).view(*self.batch_shape, *node.shape[1:])
+
+    def edge_marginals(self) -> Float[Tensor, "*batch T-1 K K"]:
+        """p(y_t = i, y_(t+1) = j) at each edge that is in use, 0 at the others; over a hole: at the edge that enters."""
+        _, edge = self._gradients(self._canonical(), edges=True)
+        return self._layout.spread_edges(edge).view(*self.batch_shape, *edge.shape[1:])
+
+    def _gradients(self, c: Canonical, *, edges: bool) -> tuple[Tensor, ...]:
+        """d log Z / d node and, if asked, d edge, an edge a position; with a graph where one can be wanted."""
+        graph = torch.is_grad_enabled() and any(x.requires_grad for x in c[:4])
+        if edges and c.edge.ndim == 2:
+            c = c._replace(edge=c.edge.expand(len(c.node), c.node.shape[1] - 1, -1, -1))
+        with torch.inference_mode(False), torch.enable_grad():
+            c = Canonical(*(x.clone() if x.is_inference() else x for x in c))
+            c = Canonical(*(x if graph else x.detach() for x in c))
+            node, edge = (x if x.requires_grad else x.detach().requires_grad_() for x in c[:2])
+            total = self._total(c._replace(node=node, edge=edge)).sum()
+            wanted = (node, edge) if edges else (node,)
+            return torch.autograd.grad(total, wanted, create_graph=graph, materialize_grads=True)
+
+    def mode(self) -> Int[Tensor, "*batch T"]:
+        """The most probable label sequence (Viterbi, 1967)."""
+        return self.n_best(1).labels[0]
+
+    def n_best(self, k: int) -> NBest:
+        """The k most probable label sequences, best first."""
+        k, c = whole(k, "k"), self._canonical()
+        with torch.no_grad():
+            total = self._total(c)
+            score, labels = best_paths(k, *c)
+        labels = self._layout.spread(labels.movedim(1, 0)).view(k, *self.batch_shape, -1)
+        return NBest(labels, (score - total[:, None]).T.reshape(k, *self.batch_shape))
+
+    def posterior_decode(self) -> Int[Tensor, "*batch T"]:
+        """The most probable label at each position, on its own: the fewest expected errors; 0 beyond the mask."""
+        return self.marginals().detach().argmax(-1)
+
+    def confidence(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch T"]:
+        """p(y_t = x_t) at each position; 0 beyond the mask."""
+        p, y = self.marginals(), self._labels(x).view(torch.as_tensor(x).shape)
+        return p.expand(*y.shape, -1).gather(-1, y[..., None])[..., 0]
+
+    @torch.no_grad()
+    def sample(self, n: int, *, seed: Seed) -> Int[Tensor, "n *batch T"]:
+        n, c = whole(n, "n", 0), self._canonical()
+        self._total(c)
+        source, alphas = random.generator(seed, c.node.device), messages(Log(), c.node, c.edge, c.start, c.lengths).log_alpha
+        edges = [c.edge] * (len(alphas) - 1) if c.edge.ndim == 2 else c.edge.mT.unbind(1)
+        rows, drawn = torch.arange(len(c.node), device=c.node.device), []
+        for t in reversed(range(len(alphas))):
+            onward = c.end
+            if drawn:
+                follow = c.edge.T[drawn[-1]] if c.edge.ndim == 2 else edges[t][rows, drawn[-1]]
+                onward = torch.where((c.lengths - 1 == t)[:, None], c.end, follow)
+            logits = (alphas[t] + onward).masked_fill((t >= c.lengths)[:, None], 0)
+            drawn.append(random.categorical(logits.expand(n, -1, -1), source))
+        y = torch.stack(drawn[::-1], -1)
+        return self._layout.spread(y).view(n, *self.batch_shape, -1)
+
+    def entropy(self) -> Float[Tensor, "*batch"]:
+        """-E[log p(y)] of each row, in nats."""
+        return self.cross_entropy(self)
+
+    def cross_entropy(self, other: "LinearChain") -> Float[Tensor, "*batch"]:
+        """-E_p[log q(y)], p this chain and q the other, on the same positions; inf where q forbids what p may draw."""
+        if (
+            not isinstance(other, LinearChain)
+            or other.mask.shape != self.mask.shape
+            or not torch.equal(other.mask, self.mask)
+        ):
+            raise ValueError("other: expected a LinearChain with the same batch, positions and mask")
+        if other.space != self.space:
+            raise ValueError(f"other: expected a chain on {self.space}, got {other.space}")
+        p, q, layout = self._canonical(), other._canonical(), self._layout
+        node, edge = self._gradients(p, edges=True)
+        node = layout.inside[..., None] * node
+        last = node.gather(1, (p.lengths - 1).clamp(min=0)[:, None, None].expand(-1, 1, node.shape[-1]))[:, 0]
+        score = _mean(node, q.node) + _mean(edge, q.edge) + _mean(node[:, 0], q.start) + _mean(last, q.end)
+        return (other._total(q) - score).view(self.batch_shape)
+
+    def kl(self, other: "LinearChain") -> Float[Tensor, "*batch"]:
+        """KL(p || q) = E_p[log p(y) - log q(y)] of each row, p this chain and q the other."""
+        return self.cross_entropy(other) - self.entropy()
+
+    def constrain(self, allowed: Bool[Tensor, "*batch T K"]) -> "LinearChain":
+        """This chain where only the allowed labels of each position may be; beyond the mask `allowed` is ignored.
+
+        p(y) of what is left is renormalised; log Z of the result less this chain's is log p(all labels are allowed).
+        """
+        allowed = torch.as_tensor(allowed)
+        if allowed.dtype != torch.bool or allowed.shape != self.node.shape:
+            got = f"{allowed.dtype} {tuple(allowed.shape)}"
+            raise ValueError(f"allowed: expected booleans of shape {tuple(self.node.shape)}, got {got}")
+        none = self.mask & ~allowed.any(-1)
+        if bool(none.any()):
+            bad = none.nonzero()[0].tolist()
+            raise ValueError(f"allowed: expected at least one label at each position of the mask, got none at {bad}")
+        node = self.node.masked_fill(~allowed, -torch.inf)
+        return LinearChain(node, self.edge, start=self.start, end=self.end, mask=self.mask)
+
+    def log_prob_of(self, allowed: Bool[Tensor, "*batch T K"]) -> Float[Tensor, "*batch"]:
+        """log p(every label is one of those allowed at its position): what partial labels are learned by.
+
+        References: Tsuboi et al. (2008), Training conditional random fields using incomplete annotations.
+        """
+        inside = log_partition(*self.constrain(allowed)._canonical())
+        return inside.view(self.batch_shape) - self.log_partition()
+
+
+def _mean(p: Tensor, value: Tensor) -> Float[Tensor, " B"]:
+    """sum p value a row, where 0 times -inf is 0."""
+    return (p * value.expand_as(p).masked_fill(p == 0, 0)).flatten(1).sum(1)
