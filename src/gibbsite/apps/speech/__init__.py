@@ -1,0 +1,18 @@
+"""Speech recognition with random fields: data, encoders, losses, decoding and scores."""
+
+from .alphabet import BLANK, Alphabet
+from .an4 import an4
+from .batches import Batch, Batches, Masks, batched, collated
+from .bilstm import BiLSTM
+from .conformer import Conformer
+from .corpus import Corpus, Utterance
+from .criterion import CTC, Criterion
+from .edits import Edits, edits
+from .encoder import Encoder
+from .errors import SpeechError
+from .features import LogMel, normalised, slopes, with_slopes
+from .fsdd import fsdd
+from .manifest import manifest
+from .objective import Transcription
+from .recogniser import Recogniser, drawn
+from .units import Characters, Pronounced, Units, Written

@@ -1,0 +1,96 @@
+"""What a loss of label sequences is, and connectionist temporal classification."""
+
+from abc import ABC, abstractmethod
+from typing import final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .alphabet import BLANK
+
+
+class Criterion(nn.Module, ABC):
+    """-log p(y | x) of each utterance from the scores of its frames; `classes` is how many scores a frame needs."""
+
+    def __init__(self, classes: int):
+        super().__init__()
+        self.classes = classes
+
+    @abstractmethod
+    def needed(self, labels: Int[Tensor, " labels"]) -> int:
+        """The fewest frames that can carry these labels."""
+
+    @abstractmethod
+    def forward(
+        self, scores: Float[Tensor, "batch frames classes"], frames: Int[Tensor, " batch"],
+        labels: Int[Tensor, "batch most"], counts: Int[Tensor, " batch"],
+    ) -> Float[Tensor, " batch"]:  # fmt: skip
+        """-log p(y | x) in nats; +inf where the frames are too few."""
+
+    @abstractmethod
+    def best(self, scores: Float[Tensor, "frames classes"]) -> list[int]:
+        """The labels of one utterance's most probable path."""
+
+    @abstractmethod
+    def aligned(self, scores: Float[Tensor, "frames classes"], labels: Int[Tensor, " labels"]) -> Int[Tensor, " frames"]:
+        """The class of each frame on the most probable path of these labels."""
+
+
+@final
+class CTC(Criterion):
+    """p(y | x) = sum over paths pi that map to y of prod_t softmax(scores_t)_(pi_t) (EBM-SLP, eq. 4.17 and 4.18).
+
+    References: Graves et al. (2006), Connectionist temporal classification.
+    """
+
+    def needed(self, labels: Tensor) -> int:
+        return frames_needed(labels)
+
+    def forward(self, scores: Tensor, frames: Tensor, labels: Tensor, counts: Tensor) -> Float[Tensor, " batch"]:
+        log_p = scores.log_softmax(-1).transpose(0, 1)
+        return functional.ctc_loss(log_p, labels, frames, counts, blank=BLANK, reduction="none")
+
+    def best(self, scores: Tensor) -> list[int]:
+        return collapsed(scores.argmax(-1).tolist())
+
+    def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:
+        return forced(scores.log_softmax(-1), labels)
+
+
+def frames_needed(labels: Int[Tensor, " labels"]) -> int:
+    """One frame a label, and a blank between equal neighbours."""
+    return len(labels) + int((labels[1:] == labels[:-1]).sum())
+
+
+def collapsed(path: list[int]) -> list[int]:
+    """The labels of a path: repetitions count once, blanks are left out.
+
+    Example:
+        >>> from gibbsite.apps.speech.criterion import collapsed
+        >>> collapsed([0, 3, 3, 0, 1, 1, 0, 1, 0])
+        [3, 1, 1]
+    """
+    return [here for before, here in zip([BLANK, *path], path) if here not in (BLANK, before)]
+
+
+def forced(log_p: Float[Tensor, "frames classes"], labels: Int[Tensor, " labels"]) -> Int[Tensor, " frames"]:
+    """The most probable path of CTC's topology that maps to `labels` (Viterbi)."""
+    states = torch.full((2 * len(labels) + 1,), BLANK, dtype=torch.long, device=log_p.device)
+    states[1::2] = labels
+    skips = torch.zeros(len(states), dtype=torch.bool, device=log_p.device)
+    skips[3::2] = labels[1:] != labels[:-1]
+    impossible = torch.full((len(states) + 2,), -torch.inf, dtype=log_p.dtype, device=log_p.device)
+    value, back = impossible.clone(), []
+    value[2:4] = log_p[0, states[:2]]
+    for frame in log_p[1:]:
+        ways = torch.stack((value[2:], value[1:-1], value[:-2].masked_fill(~skips, -torch.inf)))
+        best, step = ways.max(0)
+        back.append(step)
+        value = torch.cat((impossible[:2], best + frame[states]))
+    place = len(states) - 1 if len(states) == 1 or value[-1] >= value[-2] else len(states) - 2
+    places = [place]
+    for step in reversed(back):
+        places.append(places[-1] - int(step[places[-1]]))
+    return states[torch.tensor(places[::-1], device=log_p.device)]
