@@ -73,7 +73,8 @@ DRAWN = [
 ]
 SEQUENCES = [
     lambda: D.Autoregressive(D.LSTM(3, 4, seed=0), gb.Tokens(5, 3, 0)),
-    lambda: D.Autoregressive(D.NGram(3, 2), gb.Tokens(5, 3, 0)),
+    lambda: D.Autoregressive(D.NGramTable(3, 2), gb.Tokens(5, 3, 0)),
+    lambda: D.kneser_ney(torch.tensor([[1, 2, 0, 0, 0]]), gb.Tokens(5, 3, 0)),
 ]
 APART = [S.Tempering, S.Independent]  # in tests of their own below
 
@@ -166,7 +167,7 @@ def test_distributions(make, device):
     assert x.device.type == q(x).device.type == gb.score(q, x)[1].device.type == device.type
 
 
-@pytest.mark.parametrize("make", SEQUENCES, ids=["lstm", "n-gram"])
+@pytest.mark.parametrize("make", SEQUENCES, ids=["lstm", "table", "n-gram"])
 def test_sequences(make, device):
     q = make().to(device)
     x = q.sample(4, seed=0)

@@ -15,7 +15,7 @@ normal, points = D.Normal.standard(2), torch.zeros(4, 2)
 chain = gb.run(S.Gibbs(), ising, spins, steps=5, seed=0)
 tokens = gb.Tokens(2, 3, 0)
 latent = D.LatentNormal(D.FixedScale(M.perceptron(1, 1), 0.1), 1, 1)
-bigram, perceptron = D.Autoregressive(D.NGram(3), tokens), M.MLP(gb.Real(2), (3,), seed=0)
+bigram, perceptron = D.Autoregressive(D.NGramTable(3), tokens), M.MLP(gb.Real(2), (3,), seed=0)
 counts = M.LogLinear(gb.Binary(2), gb.Binary(2).embed, [0.0, 0.0])
 tempering = S.Tempering(S.Gibbs(), ising.space.uniform())
 
@@ -328,7 +328,7 @@ ROWS = [
     (
         "step_size",
         lambda: A.step_size(S.MALA, normal, points, target=2, steps=1, seed=0),
-        "target: expected a number above 0",
+        "target: expected a number",
     ),
     (
         "step_size",
@@ -417,13 +417,28 @@ ROWS = [
         lambda: D.Autoregressive(plain, tokens),
         "conditional: expected a torch.nn.modules.Module, got function",
     ),
-    ("Autoregressive", lambda: D.Autoregressive(D.NGram(3), gb.Real(2)), "space: expected a gibbsite.Tokens, got Real"),
+    ("Autoregressive", lambda: D.Autoregressive(D.NGramTable(3), gb.Real(2)), "space: expected a gibbsite.Tokens, got Real"),
     ("LSTM", lambda: D.LSTM(3, 0, seed=0), "hidden: expected a positive integer, got 0"),
     (
-        "NGram",
-        lambda: D.NGram(3, 1, torch.zeros(3, 3)),
+        "NGramTable",
+        lambda: D.NGramTable(3, 1, torch.zeros(3, 3)),
         "logits: expected finite floats of shape (4, 3), got float32 (3, 3)",
     ),
+    (
+        "NGram",
+        lambda: D.NGram(plain, tokens),
+        "backoff: expected a gibbsite.distributions.Backoff, got function; make",
+    ),
+    ("kneser_ney", lambda: D.kneser_ney([[1]], gb.Real(2)), "space: expected a gibbsite.Tokens, got Real"),
+    ("kneser_ney", lambda: D.kneser_ney([[1, 1]], tokens, order=0), "order: expected a positive integer, got 0"),
+    ("kneser_ney", lambda: D.kneser_ney([[1, 1]], tokens, discounts=[0.5]), "discounts: expected three, of counts"),
+    (
+        "kneser_ney",
+        lambda: D.kneser_ney([[1, 1]], tokens, discounts=[1, 3, 1]),
+        "discounts[1]: expected a number above 0",
+    ),
+    ("kneser_ney", lambda: D.kneser_ney(torch.zeros(0, 2, dtype=torch.int64), tokens), "x: expected sequences to count in"),
+    ("perplexity", lambda: D.perplexity(D.Bernoulli([0.0]), [[1]]), "q.space: expected a gibbsite.Tokens, got Binary"),
     ("Banana", lambda: D.Banana(bend=NAN), "bend: expected a finite number, got nan"),
     ("Bernoulli", lambda: D.Bernoulli([NAN]), "logits: expected finite floats, got float32 (1,) with nan at [0]"),
     ("Bernoulli", lambda: D.Bernoulli.fit(spins, pseudocount=-1), "pseudocount: expected a non-negative number, got -1"),
@@ -676,6 +691,7 @@ def test_a_mistake_is_told(name, call, words):
 
 
 RESULTS = {
+    "Backoff",
     "Moments",
     "NBest",
     "Trace",

@@ -12,7 +12,7 @@ D = gb.distributions
 
 def table(history, seed=0, vocabulary=3):
     shape = (*[vocabulary + 1] * history, vocabulary)
-    return D.NGram(vocabulary, history, torch.randn(shape, generator=torch.Generator().manual_seed(seed)))
+    return D.NGramTable(vocabulary, history, torch.randn(shape, generator=torch.Generator().manual_seed(seed)))
 
 
 @pytest.mark.parametrize("eos", [0, 2])

@@ -19,7 +19,7 @@ def source(seed=0, spread=1.0):
     halves = torch.randint(3, (4, 4), generator=g)
     constants = spread * torch.randn(4, 4, 1, generator=g)  # free: log q does not see them, the weights do
     logits = torch.tensor([1.0, 1.0, 1.0]).repeat(4, 4, 1).scatter(-1, halves[..., None], 2.0).log() + constants
-    return D.Autoregressive(D.NGram(3, 2, logits), SPACE)
+    return D.Autoregressive(D.NGramTable(3, 2, logits), SPACE)
 
 
 def deck(q):
@@ -202,7 +202,7 @@ def test_learns_the_source(double):
             optimiser.step()
             if step >= 300:
                 mean += q.conditional.logits.detach() / n
-        last = D.Autoregressive(D.NGram(3, 2, mean), SPACE)
+        last = D.Autoregressive(D.NGramTable(3, 2, mean), SPACE)
         return float((p * (p.log() - last(every))).sum().detach())
 
     assert learned(1) < bound < learned(-1)

@@ -1,18 +1,23 @@
 """Distributions: models with log Z = 0 that can be drawn from."""
 
 from .autoregressive import Autoregressive
+from .backoff import Backoff
 from .conditional import ConditionalNormal, FixedScale, OwnScale, SharedScale
-from .conditionals import LSTM, NGram
+from .conditionals import LSTM, NGramTable
 from .factorised import Bernoulli, Independent
+from .kneser_ney import kneser_ney
 from .latent import LatentNormal
 from .marginal import Marginal
 from .mixture import Mixture, NormalMixture
+from .ngram import NGram
 from .normal import Moments, Normal
+from .perplexity import perplexity
 from .toys import Banana, Funnel, Pinwheel, Rings, twenty_five_gaussians, two_moons
 
 __all__ = [
     "LSTM",
     "Autoregressive",
+    "Backoff",
     "Banana",
     "Bernoulli",
     "ConditionalNormal",
@@ -24,12 +29,15 @@ __all__ = [
     "Mixture",
     "Moments",
     "NGram",
+    "NGramTable",
     "Normal",
     "NormalMixture",
     "OwnScale",
     "Pinwheel",
     "Rings",
     "SharedScale",
+    "kneser_ney",
+    "perplexity",
     "twenty_five_gaussians",
     "two_moons",
 ]

@@ -19,7 +19,7 @@ class Autoregressive(Distribution):
 
     A sequence that fills the space's length ends there without an eos, and so what q gives all sequences sums to 1.
     `conditional` is a module that takes the tokens before each place, of which the first is the start, id `vocabulary`, to
-    the logits of the token there: `NGram`, `LSTM`, or one's own.
+    the logits of the token there: `NGramTable`, `LSTM`, or one's own.
 
     Example:
         >>> import torch, gibbsite as gb
@@ -33,7 +33,9 @@ class Autoregressive(Distribution):
 
     def __init__(self, conditional: nn.Module, space: Tokens):
         super().__init__()
-        self.conditional = instance(conditional, nn.Module, "conditional", "; such as gb.distributions.NGram(vocabulary)")
+        self.conditional = instance(
+            conditional, nn.Module, "conditional", "; such as gb.distributions.LSTM(vocabulary, seed=0)"
+        )
         self.space: Tokens = instance(space, Tokens, "space")
 
     def logits(self, x: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length vocabulary"]:

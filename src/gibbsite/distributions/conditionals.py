@@ -19,7 +19,7 @@ from ..space import whole
 
 
 @final
-class NGram(nn.Module):
+class NGramTable(nn.Module):
     """A table of logits for each of the last `history` tokens; before the first token stand starts.
 
     `logits` has history + 1 dimensions: (vocabulary + 1, ..., vocabulary + 1, vocabulary), the oldest token first. It is 0
@@ -27,7 +27,7 @@ class NGram(nn.Module):
 
     Example:
         >>> import torch, gibbsite as gb
-        >>> bigram = gb.distributions.NGram(3)
+        >>> bigram = gb.distributions.NGramTable(3)
         >>> bigram(torch.tensor([[3, 0, 2]])).shape
         torch.Size([1, 3, 3])
     """

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import exact
 from ..algebra import Tilt
-from ..distributions import LSTM, Autoregressive, NGram
+from ..distributions import LSTM, Autoregressive, NGramTable
 from ..learn import EARM, fit
 from ..model import Distribution
 from ..random import Source, generator, normal, substream, uniform
@@ -78,7 +78,7 @@ def source_of(config: EARMToy, source: Source) -> Tilt:
     def agreement(x: Tensor) -> Tensor:
         return config.agreement * ((x[..., _APART:] == x[..., :-_APART]) & (x[..., _APART:] != space.eos)).sum(-1).float()
 
-    return Tilt(Autoregressive(NGram(v, 2, normal((v + 1, v + 1, v), source)), space), agreement)
+    return Tilt(Autoregressive(NGramTable(v, 2, normal((v + 1, v + 1, v), source)), space), agreement)
 
 
 @final

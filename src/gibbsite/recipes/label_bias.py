@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .. import exact
-from ..distributions import Autoregressive, NGram
+from ..distributions import Autoregressive, NGramTable
 from ..learn import improved_scaling
 from ..model import Potential
 from ..models import LogLinear
@@ -77,7 +77,7 @@ def local_model(epsilon: float) -> Autoregressive:
     count[count.sum(1) == 0] = 1
     unseen = (count == 0).to(count)
     p = count / count.sum(1, keepdim=True) * (1 - epsilon * unseen.sum(1, keepdim=True)) + epsilon * unseen
-    return Autoregressive(NGram(_END + 1, 1, p.log()), Tokens(4, _END + 1, _END))
+    return Autoregressive(NGramTable(_END + 1, 1, p.log()), Tokens(4, _END + 1, _END))
 
 
 def local_scores(model: Autoregressive, *sentences: str) -> list[float]:
