@@ -666,6 +666,7 @@ ROWS = [
         lambda: L.generalised_scaling(M.LogLinear(gb.Binary(2), lambda x: x - 1.0, [0.0, 0.0]), [0.5, 0.5]),
         "features: expected none below 0, got -1 of feature 0; add a constant",
     ),
+    ("Grammar", lambda: E.Grammar.bio(["O", "PER"]), "labels: expected O, or one of B, I, '-' and a kind, such as B-PER"),
     ("LinearChain", lambda: E.LinearChain(points, points), "edge: expected shape (2, 2) or, an edge a position"),
     ("total_variation", lambda: G.total_variation(points, normal), "model: expected a model on Binary or Categorical"),
 ]
