@@ -1,0 +1,203 @@
+"""The settings of neural taggers, one kind for each head."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import torch
+
+from ... import random
+from ...learn import Average, fit
+from ...learn.schedule import Polynomial
+from ...random import Source
+from .batches import Bucketed
+from .corpus import Corpus
+from .encoder import Encoder
+from .heads import CRFTransducer, Head, LinearChainCRF, RNNTransducer, Separate, Softmax, Sum
+from .neural import NeuralTagger
+from .tagger import Learner
+from .training import SGD, Adam, Choice, Tagging
+from .word_encoder import WordEncoder
+
+
+class Reading(ABC):
+    """What reads the words, as a configuration."""
+
+    @abstractmethod
+    def make(self, sentences: Sequence[Sequence[str]], source: Source) -> Encoder:
+        """An encoder for sentences like these."""
+
+
+@final
+@dataclass(frozen=True)
+class Words(Reading):
+    """Word vectors, a convolution over characters, LSTMs in both directions."""
+
+    word_size: int = 100
+    """Components of a word's vector."""
+    filters: int = 50
+    """Filters of each width over characters."""
+    hidden: int = 200
+    """Units of each direction."""
+    layers: int = 1
+    """Layers of LSTMs."""
+    dropout: float = 0.33
+    """How much is dropped of what each layer is given."""
+    word_dropout: float = 0.25
+    """How readily rare words are read as unknown."""
+
+    def make(self, sentences: Sequence[Sequence[str]], source: Source) -> Encoder:
+        return WordEncoder.of(sentences, **vars(self), source=source)
+
+
+@dataclass(frozen=True)
+class NeuralLearner(Learner, ABC):
+    """An encoder and a head, trained together on batches of sentences of like length."""
+
+    reading: Words = field(default_factory=Words)
+    """What reads the words."""
+    optimiser: Adam | SGD = field(default_factory=Adam)
+    """What follows the gradient; its rate falls to 0 linearly."""
+    epochs: int = 20
+    """Passes over the corpus."""
+    tokens: int = 512
+    """Words of a batch."""
+    clip: float = 5.0
+    """The largest norm of a gradient."""
+    decay: float = 0.998
+    """Of the moving average of weights, which is what is kept."""
+
+    @abstractmethod
+    def head(self, size: int, labels: int, source: Source) -> Head:
+        """The head, untrained."""
+
+    @abstractmethod
+    def before(self) -> "NeuralLearner | None":
+        """What is trained first, for its weights to begin with."""
+
+    def fit(
+        self,
+        train: Corpus,
+        dev: Corpus | None = None,
+        *,
+        seed: int,
+        device: str = "cpu",
+        out: Path | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> NeuralTagger:
+        """A tagger trained on a corpus, with the averaged weights of the epoch that is best on `dev`."""
+        first = self.before()
+        tagger = self._made(train, random.substream(seed, 0)) if first is None else self._follows(
+            first.fit(train, dev, seed=seed, device=device, out=out and out / "first", progress=None)
+        )  # fmt: skip
+        tagger = tagger.to(device)
+        data = self._data(tagger, train, seed, device)
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+        objective, steps = Tagging(tagger), len(data)
+        average = Average(tagger, self.decay)
+        choice = Choice(tagger, average, train, dev, steps, out)
+        done = 0
+
+        def tell(more: int) -> None:
+            nonlocal done
+            done += more
+            if progress is not None:
+                progress(done // steps, self.epochs)
+
+        fit(
+            objective, data, optimiser=self.optimiser.make(objective.parameters()), steps=self.epochs * steps, batch=1,
+            seed=random.substream(seed, 1) % 2**63, schedule=Polynomial(self.epochs * steps), average=average,
+            clip=self.clip, out=out, save_every=steps, log_every=steps, listener=choice, progress=tell,
+        )  # fmt: skip
+        tagger.load_state_dict(choice.weights)
+        return tagger.requires_grad_(False)
+
+    def _made(self, train: Corpus, seed: int) -> NeuralTagger:
+        source, labels = random.generator(seed), train.alphabet()
+        encoder = self.reading.make([sentence.words for sentence in train], source)
+        return NeuralTagger(labels, encoder, self.head(encoder.size, len(labels), source))
+
+    def _follows(self, first: NeuralTagger) -> NeuralTagger:
+        """A tagger with this head and the weights of another."""
+        head = self.head(first.encoder.size, len(first.labels), torch.Generator().manual_seed(0))
+        tagger = NeuralTagger(first.labels, first.encoder, head).to(next(first.parameters()).device)
+        tagger.load_state_dict(first.state_dict())
+        return tagger.requires_grad_(True)
+
+    def _data(self, tagger: NeuralTagger, train: Corpus, seed: int, device: Any) -> Bucketed:
+        words, labels = [s.words for s in train if s.words], [tagger.labels.encode(s.labels) for s in train if s.words]
+        return Bucketed(tagger.encoder, words, labels, tokens=self.tokens, seed=random.substream(seed, 2), device=device)
+
+
+@final
+@dataclass(frozen=True)
+class NeuralSoftmax(NeuralLearner):
+    """Labels that are independent given the sentence."""
+
+    def head(self, size: int, labels: int, source: Source) -> Head:
+        return Softmax(size, labels, source=source)
+
+    def before(self) -> NeuralLearner | None:
+        return None
+
+
+@final
+@dataclass(frozen=True)
+class NeuralCRF(NeuralLearner):
+    """A linear-chain CRF."""
+
+    def head(self, size: int, labels: int, source: Source) -> Head:
+        return LinearChainCRF(size, labels, source=source)
+
+    def before(self) -> NeuralLearner | None:
+        return None
+
+
+@final
+@dataclass(frozen=True)
+class NeuralRNNTransducer(NeuralLearner):
+    """An RNN transducer: locally normalised, with all labels before each."""
+
+    label_hidden: int = 64
+    """Units of the LSTM over labels."""
+    label_dropout: float = 0.33
+    """How much is dropped of what it says."""
+    width: int = 8
+    """Hypotheses of the search."""
+
+    def head(self, size: int, labels: int, source: Source) -> Head:
+        sizes = {"hidden": self.label_hidden, "dropout": self.label_dropout, "width": self.width}
+        return RNNTransducer(size, labels, **sizes, source=source)
+
+    def before(self) -> NeuralLearner | None:
+        return None
+
+
+@final
+@dataclass(frozen=True)
+class NeuralCRFTransducer(NeuralLearner):
+    """A CRF transducer: globally normalised, with all labels before each; it begins as a trained RNN transducer."""
+
+    design: Sum | Separate = field(default_factory=Sum)
+    """How the two networks make potentials: EBM-SLP, eq. 4.30 or 4.31."""
+    label_hidden: int = 64
+    """Units of the LSTM over labels."""
+    label_dropout: float = 0.33
+    """How much is dropped of what it says."""
+    width: int = 8
+    """Hypotheses of the beam, in learning and in search."""
+    first_epochs: int = 10
+    """Passes over the corpus of the RNN transducer that it begins with; 0 for none."""
+
+    def head(self, size: int, labels: int, source: Source) -> Head:
+        sizes = {"hidden": self.label_hidden, "dropout": self.label_dropout, "width": self.width}
+        return CRFTransducer(size, labels, design=self.design, **sizes, source=source)
+
+    def before(self) -> NeuralLearner | None:
+        if not self.first_epochs:
+            return None
+        shared = {name: getattr(self, name) for name in NeuralRNNTransducer.__dataclass_fields__}
+        return NeuralRNNTransducer(**{**shared, "epochs": self.first_epochs})
