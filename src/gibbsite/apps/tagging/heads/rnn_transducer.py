@@ -23,7 +23,7 @@ class RNNTransducer(Transducer):
 
     Example:
         >>> import torch
-        >>> from gibbsite from gibbsite.apps.tagging.heads import RNNTransducer
+        >>> from gibbsite.apps.tagging.heads import RNNTransducer
         >>> head = RNNTransducer(size=6, labels=3, source=torch.Generator().manual_seed(0))
         >>> features, mask = torch.zeros(2, 4, 6), torch.ones(2, 4, dtype=torch.bool)
         >>> head.best(features, mask, count=5).labels.shape
