@@ -438,6 +438,12 @@ ROWS = [
         "discounts[1]: expected a number above 0",
     ),
     ("kneser_ney", lambda: D.kneser_ney(torch.zeros(0, 2, dtype=torch.int64), tokens), "x: expected sequences to count in"),
+    (
+        "write_arpa",
+        lambda: D.write_arpa(bigram, ["</s>"], "x"),
+        "model: expected a gibbsite.distributions.NGram, got",
+    ),
+    ("read_arpa", lambda: D.read_arpa(__file__, 3), "where an ARPA file begins, got nothing"),
     ("perplexity", lambda: D.perplexity(D.Bernoulli([0.0]), [[1]]), "q.space: expected a gibbsite.Tokens, got Binary"),
     ("Banana", lambda: D.Banana(bend=NAN), "bend: expected a finite number, got nan"),
     ("Bernoulli", lambda: D.Bernoulli([NAN]), "logits: expected finite floats, got float32 (1,) with nan at [0]"),

@@ -1,5 +1,6 @@
 """Distributions: models with log Z = 0 that can be drawn from."""
 
+from .arpa import read_arpa, write_arpa
 from .autoregressive import Autoregressive
 from .backoff import Backoff
 from .conditional import ConditionalNormal, FixedScale, OwnScale, SharedScale
@@ -38,6 +39,8 @@ __all__ = [
     "SharedScale",
     "kneser_ney",
     "perplexity",
+    "read_arpa",
     "twenty_five_gaussians",
     "two_moons",
+    "write_arpa",
 ]
