@@ -24,6 +24,9 @@ sequences = gb.Potential(lambda x: 0.0 * x.sum(-1), gb.Tokens(3, 4, 0))
 tilt = gb.Tilt(normal, lambda x: x.sum(-1))
 known = gb.Estimate(0.0, 0.1, -0.3, 0.3, ess=9.0, n=9)
 
+line = E.Graph.of([(0, 1, 1, 0.0)], end=1)
+frames, ids, one = torch.zeros(1, 3, 4), torch.tensor([[1]]), torch.tensor([1])
+
 
 def plain(x):
     return -x.square().sum(-1)
@@ -675,6 +678,91 @@ ROWS = [
     ("Grammar", lambda: E.Grammar.bio(["O", "PER"]), "labels: expected O, or one of B, I, '-' and a kind, such as B-PER"),
     ("LinearChain", lambda: E.LinearChain(points, points), "edge: expected shape (2, 2) or, an edge a position"),
     ("total_variation", lambda: G.total_variation(points, normal), "model: expected a model on Binary or Categorical"),
+    # weighted automata
+    ("Graph", lambda: E.Graph.of([(0, 1, 1)], end=1), "arcs: expected (source, target, label, weight) or"),
+    (
+        "Graph",
+        lambda: E.Graph.of([(0, 1, 1, 0.0)], end={}),
+        "end: expected a state of a weight above -inf",
+    ),
+    ("Graph", lambda: E.Graph.of([(0, 1, 1, 0.0)], start={}, end=1), "start: expected a state of a weight above -inf"),
+    (
+        "Graph",
+        lambda: E.Graph.of([(0, 1, 1, NAN)], end=1),
+        "weight: expected log-weights that are finite or -inf",
+    ),
+    ("Graph", lambda: E.Graph.of([(0, 1, -2, 0.0)], end=1), "label: expected values at least -1, got -2 to -2"),
+    ("Graph", lambda: E.Graph.of([(0, 5, 1, 0.0)], end=1, states=2), "states: expected states in [0, 2), got 0 to 5"),
+    ("GraphBatch", lambda: E.GraphBatch.of([]), "graphs: expected at least one, got none"),
+    ("GraphBatch", lambda: E.GraphBatch.of([ids]), "graphs[0]: expected a gibbsite.exact.Graph, got Tensor"),
+    ("forward", lambda: E.forward(line, frames[0], one), "emissions: expected floats of shape (batch, frames, labels), got"),
+    (
+        "forward",
+        lambda: E.forward(line, frames + NAN, one),
+        "emissions: expected finite numbers or -inf, got nan",
+    ),
+    (
+        "forward",
+        lambda: E.forward(line, frames[..., :1], one),
+        "emissions: expected a column for each label of the graph",
+    ),
+    ("forward", lambda: E.forward(line, frames, 4 * one), "lengths: expected values in [0, 3], got 4 to 4"),
+    (
+        "forward",
+        lambda: E.forward(line, frames, ids),
+        "lengths: expected int64 of shape (1,)",
+    ),
+    ("forward", lambda: E.forward([line, line], frames, one), "graphs: expected one an utterance, 1, got 2"),
+    ("compose", lambda: E.compose(line, ids), "second: expected a gibbsite.exact.Graph, got Tensor"),
+    (
+        "compose",
+        lambda: E.compose(line, E.linear([2])),
+        "compose: expected a path in which",
+    ),
+    (
+        "trim",
+        lambda: E.trim(E.Graph.of([(1, 0, 1, 0.0)], end=1)),
+        "graph: expected a path from a start to",
+    ),
+    (
+        "remove_epsilon",
+        lambda: E.remove_epsilon(E.Graph.of([(0, 0, E.EPSILON, 0.0)], end=0)),
+        "graph: expected no cycle of arcs that read nothing, got one",
+    ),
+    (
+        "remove_epsilon",
+        lambda: E.remove_epsilon(E.Graph.of([(0, 1, E.EPSILON, 0.0, 2)], end=1)),
+        "graph: expected arcs that read nothing to write nothing, got one that writes",
+    ),
+    (
+        "restrict",
+        lambda: E.restrict(line, 2 * ids, one),
+        "labels: expected labels that the graph writes, 1",
+    ),
+    ("restrict", lambda: E.restrict(line, ids, 2 * one), "label lengths: expected values in [0, 1], got 2 to 2"),
+    ("ctc_topology", lambda: E.ctc_topology(3, blank=3), "blank: expected a column in [0, 3), got 3"),
+    ("hmm_topology", lambda: E.hmm_topology(0), "labels: expected a positive integer, got 0"),
+    ("linear", lambda: E.linear([1, -1]), "labels: expected integers of at least 0, got [1, -1]"),
+    ("ctc_graphs", lambda: E.ctc_graphs(one, one), "labels: expected int64 of shape (batch, most), got int64 (1,)"),
+    (
+        "ctc_loss",
+        lambda: E.ctc_loss(frames, 0 * ids, one, one),
+        "labels: expected columns in [0, 4) other than the blank",
+    ),
+    ("ctc_loss", lambda: E.ctc_loss(frames, one, one, one), "labels: expected int64 of shape (1, most), got int64 (1,)"),
+    (
+        "sequence_loss",
+        lambda: E.sequence_loss(ids, frames, ids, one, one),
+        "denominator: expected a gibbsite",
+    ),
+    (
+        "sequence_loss",
+        lambda: E.sequence_loss(line, frames, ids.expand(2, 1), one, one),
+        "labels: expected a sequence an utterance, 1, got 2",
+    ),
+    ("CTCCRF", lambda: E.CTCCRF(line, ctc_weight=-1), "ctc_weight: expected a non-negative number, got -1"),
+    ("CTCCRF", lambda: E.CTCCRF(line)(frames, 3 * ids, one, one), "labels: expected labels that the graph writes, 1, got 3"),
+    ("LFMMI", lambda: E.LFMMI(E.Graph), "denominator: expected a gibbsite.exact.Graph, got the class Graph"),
 ]
 
 

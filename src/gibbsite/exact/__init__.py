@@ -1,22 +1,46 @@
-"""Exact answers where they can be had: enumeration, transition matrices, transfer matrices, linear chains."""
+"""Exact answers where they can be had: enumeration, transition and transfer matrices, linear chains, weighted automata."""
 
+from .ctc import CTCCRF, LFMMI, ctc_loss, sequence_loss
 from .enumerate import index, log_z, potentials, probabilities, states
+from .graph import EPSILON, Graph, GraphBatch
+from .graph_compose import compose
+from .graph_epsilon import remove_epsilon
+from .graph_forward import forward
+from .graph_restrict import restrict
+from .graph_trim import trim
 from .labels import Grammar
 from .linear_chain import LinearChain, NBest
+from .topologies import ctc_graphs, ctc_topology, hmm_topology, linear
 from .transfer import kaufman_log_z, strip_log_z
 from .transition import outcomes, transition_matrix
 
 __all__ = [
+    "CTCCRF",
+    "EPSILON",
+    "LFMMI",
     "Grammar",
+    "Graph",
+    "GraphBatch",
     "LinearChain",
     "NBest",
+    "compose",
+    "ctc_graphs",
+    "ctc_loss",
+    "ctc_topology",
+    "forward",
+    "hmm_topology",
     "index",
     "kaufman_log_z",
+    "linear",
     "log_z",
     "outcomes",
     "potentials",
     "probabilities",
+    "remove_epsilon",
+    "restrict",
+    "sequence_loss",
     "states",
     "strip_log_z",
     "transition_matrix",
+    "trim",
 ]

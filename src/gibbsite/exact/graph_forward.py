@@ -1,0 +1,98 @@
+"""log Z of weighted automata that read emissions, differentiable: compiled loops on the CPU, torch on other devices."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ..check import instance
+from . import graph_torch
+from .graph import Graph, GraphBatch, check_lengths
+
+
+def forward(
+    graph: Graph | GraphBatch | Sequence[Graph],
+    emissions: Float[Tensor, "batch frames labels"],
+    lengths: Int[Tensor, " batch"],
+) -> Float[Tensor, " batch"]:
+    """log Z of each utterance: the log of the sum over paths of length lengths[b] of exp(their weights + emissions read).
+
+    log Z_b = log sum over paths (a_1, ..., a_T) of exp(start + sum_t (weight(a_t) + emissions[b, t, label(a_t)]) + end)
+
+    One graph serves all utterances, or each has its own. The result is in double precision, for differences of large numbers
+    are taken of it; its gradients are posteriors: of labels at each frame for emissions, of arcs for weights that ask for
+    them.
+    -inf where no path has that length, with gradients 0. Emissions may be -inf, which forbids a label.
+
+    References: Rabiner (1989), A tutorial on hidden Markov models.
+
+    Example:
+        >>> import torch, gibbsite as gb
+        >>> anything = gb.exact.Graph.of([(0, 0, k, 0.0) for k in range(3)], end=0)
+        >>> gb.exact.forward(anything, torch.zeros(1, 4, 3), torch.tensor([4])).exp().item()  # 3^4 paths
+        81.0...
+    """
+    batch = _batch(graph, emissions)
+    check_emissions(emissions, lengths, batch)
+    return _LogPartition.apply(emissions, batch.weight, batch.start, batch.end, batch, lengths)  # pyright: ignore
+
+
+def check_emissions(emissions: Tensor, lengths: Tensor, batch: GraphBatch) -> None:
+    """Errors for emissions or lengths of a wrong kind or shape, or that the graphs cannot read."""
+    if emissions.ndim != 3 or not emissions.is_floating_point() or not emissions.shape[2]:
+        got = f"{str(emissions.dtype).removeprefix('torch.')} {tuple(emissions.shape)}"
+        raise ValueError(f"emissions: expected floats of shape (batch, frames, labels), got {got}")
+    check_lengths(lengths, "lengths", len(emissions), emissions.shape[1])
+    bad = emissions.detach().amax(-1)  # NaN where there is one
+    bad = (bad.isnan() | (bad == torch.inf)) & (
+        torch.arange(bad.shape[1], device=bad.device) < lengths.to(bad.device)[:, None]
+    )
+    if bool(bad.any()):
+        b, t = bad.nonzero()[0].tolist()
+        k = int(emissions[b, t].nan_to_num(torch.inf, neginf=0.0).argmax())
+        raise ValueError(f"emissions: expected finite numbers or -inf, got {emissions[b, t, k].item()} at {[b, t, k]}")
+    if not batch.shared and len(batch.offsets) != len(emissions) + 1:
+        raise ValueError(f"graphs: expected one an utterance, {len(emissions)}, got {len(batch.offsets) - 1}")
+    if len(batch.label) and int(batch.label.max()) >= emissions.shape[2]:
+        most = int(batch.label.max())
+        raise ValueError(f"emissions: expected a column for each label of the graph, 0 to {most}, got {emissions.shape[2]}")
+
+
+def _batch(graph: Graph | GraphBatch | Sequence[Graph], emissions: Tensor) -> GraphBatch:
+    if isinstance(graph, Graph):
+        return graph.to(emissions.device).batch
+    if isinstance(graph, GraphBatch):
+        return graph
+    parts = [instance(part, Graph, f"graph[{n}]") for n, part in enumerate(graph)]
+    return GraphBatch.of([part.to(emissions.device) for part in parts])
+
+
+@final
+class _LogPartition(torch.autograd.Function):
+    """log Z, with the posteriors taken at once where a gradient will be wanted."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, emissions: Tensor, weight: Tensor, start: Tensor, end: Tensor, graph: GraphBatch, lengths: Tensor
+    ) -> Tensor:
+        wanted = any(ctx.needs_input_grad)
+        log_z, counts = graph_torch.log_partition(graph, emissions, lengths, posteriors=wanted)
+        if counts is not None:
+            ctx.graph, ctx.dtypes = graph, [x.dtype for x in (emissions, weight, start, end)]
+            needed = zip(counts, ctx.needs_input_grad)
+            ctx.save_for_backward(log_z, *(x if need else None for x, need in needed))
+        return log_z
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Float[Tensor, " batch"]) -> tuple[Tensor | None, ...]:
+        log_z, labels, *rest = ctx.saved_tensors
+        graph, slope = ctx.graph, slope.masked_fill(log_z == -torch.inf, 0)
+        owners = [graph.owner[graph.source], graph.owner, graph.owner] if not graph.shared else []
+        grads = [None if labels is None else slope[:, None, None] * labels]
+        for n, counts in enumerate(rest):
+            grads.append(None if counts is None else slope @ counts if graph.shared else slope[owners[n]] * counts[0])
+        return *(None if g is None else g.to(d) for g, d in zip(grads, ctx.dtypes)), None, None
