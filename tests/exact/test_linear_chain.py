@@ -324,7 +324,7 @@ plain = LinearChain(node, edge, mask=mask)
         ),
         (
             lambda: forbidden.log_partition(),
-            "got log Z = -inf in row 0 of 2: -inf means that each sequence meets a forbidden",
+            "got log Z = -inf in row 0 of 2: -inf means that each one meets a potential",
         ),
         (lambda: forbidden.mode(), "got log Z = -inf in row 0 of 2"),
         (lambda: forbidden.sample(1, seed=0), "got log Z = -inf in row 0 of 2"),

@@ -9,7 +9,9 @@ from .graph_forward import forward
 from .graph_restrict import restrict
 from .graph_trim import trim
 from .labels import Grammar
-from .linear_chain import LinearChain, NBest
+from .linear_chain import LinearChain
+from .semi_markov import SemiMarkov
+from .structured import NBest
 from .topologies import ctc_graphs, ctc_topology, hmm_topology, linear
 from .transfer import kaufman_log_z, strip_log_z
 from .transition import outcomes, transition_matrix
@@ -23,6 +25,7 @@ __all__ = [
     "GraphBatch",
     "LinearChain",
     "NBest",
+    "SemiMarkov",
     "compose",
     "ctc_graphs",
     "ctc_loss",

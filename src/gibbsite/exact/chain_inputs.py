@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from .chain_masks import Layout
+from .structured import check_below_inf, log_potentials, spreads, wide
 
 
 class Canonical(NamedTuple):
@@ -23,7 +24,7 @@ def check_chain(
     node: Tensor, edge: Tensor, start: Tensor | None, end: Tensor | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor]:
     """The arguments of a chain with its mask, if their types, shapes and values are right."""
-    node, edge = _floats(node, "node"), _floats(edge, "edge")
+    node, edge = log_potentials(node, "node"), log_potentials(edge, "edge")
     if node.ndim < 2 or node.shape[-2] < 1 or node.shape[-1] < 2:
         raise ValueError(
             "node: expected potentials of shape (*batch, T, K) with at least 1 position and 2 labels, got shape "
@@ -31,12 +32,12 @@ def check_chain(
         )
     *batch, T, K = node.shape
     full = (*batch, T - 1, K, K)
-    if edge.shape != (K, K) and not (edge.ndim > 2 and _spreads(edge, full)):
+    if edge.shape != (K, K) and not (edge.ndim > 2 and spreads(edge, full)):
         raise ValueError(f"edge: expected shape {(K, K)} or, an edge a position, {full}, got {tuple(edge.shape)}")
     ends = []
     for name, value in (("start", start), ("end", end)):
-        ends.append(None if value is None else _floats(value, name))
-        if value is not None and (ends[-1].shape[-1:] != (K,) or not _spreads(ends[-1], (*batch, K))):
+        ends.append(None if value is None else log_potentials(value, name))
+        if value is not None and (ends[-1].shape[-1:] != (K,) or not spreads(ends[-1], (*batch, K))):
             raise ValueError(f"{name}: expected shape {(K,)} or {(*batch, K)}, got {tuple(ends[-1].shape)}")
     mask = torch.ones(node.shape[:-1], dtype=torch.bool, device=node.device) if mask is None else torch.as_tensor(mask)
     if mask.dtype != torch.bool or mask.shape != node.shape[:-1]:
@@ -44,10 +45,10 @@ def check_chain(
             f"mask: expected booleans of shape {tuple(node.shape[:-1])}, True where there is a label, got "
             f"{str(mask.dtype).removeprefix('torch.')} {tuple(mask.shape)}"
         )
-    _check_below_inf(node.detach().masked_fill(~mask[..., None], 0), "node")
+    check_below_inf(node.masked_fill(~mask[..., None], 0), "node")
     for name, value in (("edge", edge), ("start", ends[0]), ("end", ends[1])):
         if value is not None and (name != "edge" or value.ndim == 2):
-            _check_below_inf(value.detach(), name)
+            check_below_inf(value, name)
     return node, edge, ends[0], ends[1], mask
 
 
@@ -60,10 +61,7 @@ def canonical(
     """
     T, K = node.shape[-2:]
     batch, B = node.shape[:-2], len(layout.lengths)
-    dtype = torch.float32
-    for x in (node, edge, start, end):
-        dtype = dtype if x is None else torch.promote_types(dtype, x.dtype)
-    inside = layout.inside
+    dtype, inside = wide(node, edge, start, end), layout.inside
     node = layout.compact_rows(node.to(dtype).reshape(B, T, K)).masked_fill(~inside[..., None], 0)
     edge = edge.to(dtype)
     if edge.ndim > 2:
@@ -80,21 +78,3 @@ def canonical(
         node = torch.where(last[..., None], node + end.expand(*batch, K).reshape(B, 1, K), node)
         end = none
     return Canonical(node, edge, start, end, layout.lengths)
-
-
-def _floats(x: object, name: str) -> Tensor:
-    x = torch.as_tensor(x)
-    if not x.is_floating_point():
-        raise TypeError(f"{name}: expected floats, log-potentials, got {x.dtype}")
-    return x
-
-
-def _spreads(x: Tensor, shape: tuple[int, ...]) -> bool:
-    """Whether x broadcasts to `shape`."""
-    return x.ndim <= len(shape) and all(a in (1, b) for a, b in zip(reversed(x.shape), reversed(shape)))
-
-
-def _check_below_inf(x: Tensor, name: str) -> None:
-    if x.numel() and not bool(x.amax() < torch.inf):
-        bad = (~(x < torch.inf)).nonzero()[0].tolist()
-        raise ValueError(f"{name}: expected finite numbers or -inf, which forbids, got {x[tuple(bad)].item()} at {bad}")

@@ -1,10 +1,10 @@
 """Linear chains: label sequences with potentials on labels and on pairs of neighbours, exactly."""
 
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from .. import random
 from ..model import Distribution
@@ -15,13 +15,7 @@ from .chain_inputs import Canonical, canonical, check_chain
 from .chain_masks import Layout
 from .chain_paths import best_paths
 from .semirings import Log
-
-
-class NBest(NamedTuple):
-    """The k best label sequences, best first; `chain(labels)` is `log_prob`, -inf where there are fewer than k."""
-
-    labels: Int[Tensor, "k *batch T"]
-    log_prob: Float[Tensor, "k *batch"]
+from .structured import NBest, checked, hold, marginals, mean
 
 
 @final
@@ -67,13 +61,8 @@ class LinearChain(Distribution):
     ):
         super().__init__()
         node, edge, start, end, mask = check_chain(node, edge, start, end, mask)
-        for name, value in (("node", node), ("edge", edge), ("start", start), ("end", end)):
-            if isinstance(value, nn.Parameter):
-                self.register_parameter(name, value)
-            else:
-                self.register_buffer(name, value)
+        hold(self, node=node, edge=edge, start=start, end=end, mask=mask)
         layout = Layout.of(mask.flatten(0, -2) if mask.ndim > 1 else mask[None])
-        self.register_buffer("mask", mask)
         self.register_buffer("_lengths", layout.lengths, persistent=False)
         self.register_buffer("_order", layout.order, persistent=False)
         self.space: Categorical = Categorical(tuple(node.shape[-2:-1]), node.shape[-1])
@@ -88,22 +77,11 @@ class LinearChain(Distribution):
 
     def log_partition(self) -> Float[Tensor, "*batch"]:
         """log Z of each row; an error where every label sequence is forbidden."""
-        return self._total(self._canonical()).view(self.batch_shape)
-
-    def _total(self, c: Canonical) -> Float[Tensor, " B"]:
-        total = log_partition(*c)
-        if not bool((total.detach().abs() < torch.inf).all()):
-            row = int((~total.isfinite()).nonzero()[0])
-            raise ValueError(
-                f"log_partition: expected a label sequence with a finite potential in every row, got log Z = "
-                f"{total[row].item()} in row {row} of {len(total)}: -inf means that each sequence meets a forbidden label, "
-                "transition, start or end (allow one), NaN or inf that a potential is"
-            )
-        return total
+        return checked(log_partition(*self._canonical())).view(self.batch_shape)
 
     def forward(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
         c = self._canonical()
-        return self._score(c, x) - self._total(c).view(self.batch_shape)
+        return self._score(c, x) - checked(log_partition(*c)).view(self.batch_shape)
 
     def log_prob(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
         """log p(x), the same as `chain(x)`."""
@@ -146,28 +124,21 @@ class LinearChain(Distribution):
         return self._layout.spread_edges(edge).view(*self.batch_shape, *edge.shape[1:])
 
     def _gradients(self, c: Canonical, *, edges: bool) -> tuple[Tensor, ...]:
-        """d log Z / d node and, if asked, d edge, an edge a position; with a graph where one can be wanted."""
-        graph = torch.is_grad_enabled() and any(x.requires_grad for x in c[:4])
+        """d log Z / d node and, if asked, d edge, an edge a position."""
         if edges and c.edge.ndim == 2:
             c = c._replace(edge=c.edge.expand(len(c.node), c.node.shape[1] - 1, -1, -1))
-        with torch.inference_mode(False), torch.enable_grad():
-            c = Canonical(*(x.clone() if x.is_inference() else x for x in c))
-            c = Canonical(*(x if graph else x.detach() for x in c))
-            node, edge = (x if x.requires_grad else x.detach().requires_grad_() for x in c[:2])
-            total = self._total(c._replace(node=node, edge=edge)).sum()
-            wanted = (node, edge) if edges else (node,)
-            return torch.autograd.grad(total, wanted, create_graph=graph, materialize_grads=True)
+        return marginals(lambda _, *scores: log_partition(*scores), c, 1 + edges)
 
     def mode(self) -> Int[Tensor, "*batch T"]:
         """The most probable label sequence (Viterbi, 1967)."""
-        return self.n_best(1).labels[0]
+        score, labels = best_paths(1, *self._canonical())
+        checked(score[:, 0])
+        return self._layout.spread(labels[:, 0]).view(*self.batch_shape, -1)
 
     def n_best(self, k: int) -> NBest:
         """The k most probable label sequences, best first."""
         k, c = whole(k, "k"), self._canonical()
-        with torch.no_grad():
-            total = self._total(c)
-            score, labels = best_paths(k, *c)
+        (score, labels), total = best_paths(k, *c), checked(log_partition(*c)).detach()
         labels = self._layout.spread(labels.movedim(1, 0)).view(k, *self.batch_shape, -1)
         return NBest(labels, (score - total[:, None]).T.reshape(k, *self.batch_shape))
 
@@ -183,7 +154,7 @@ class LinearChain(Distribution):
     @torch.no_grad()
     def sample(self, n: int, *, seed: Seed) -> Int[Tensor, "n *batch T"]:
         n, c = whole(n, "n", 0), self._canonical()
-        self._total(c)
+        checked(log_partition(*c))
         source, alphas = random.generator(seed, c.node.device), messages(Log(), c.node, c.edge, c.start, c.lengths).log_alpha
         edges = [c.edge] * (len(alphas) - 1) if c.edge.ndim == 2 else c.edge.mT.unbind(1)
         rows, drawn = torch.arange(len(c.node), device=c.node.device), []
@@ -215,8 +186,8 @@ class LinearChain(Distribution):
         node, edge = self._gradients(p, edges=True)
         node = layout.inside[..., None] * node
         last = node.gather(1, (p.lengths - 1).clamp(min=0)[:, None, None].expand(-1, 1, node.shape[-1]))[:, 0]
-        score = _mean(node, q.node) + _mean(edge, q.edge) + _mean(node[:, 0], q.start) + _mean(last, q.end)
-        return (other._total(q) - score).view(self.batch_shape)
+        score = mean(node, q.node) + mean(edge, q.edge) + mean(node[:, 0], q.start) + mean(last, q.end)
+        return (checked(log_partition(*q)) - score).view(self.batch_shape)
 
     def kl(self, other: "LinearChain") -> Float[Tensor, "*batch"]:
         """KL(p || q) = E_p[log p(y) - log q(y)] of each row, p this chain and q the other."""
@@ -245,8 +216,3 @@ class LinearChain(Distribution):
         """
         inside = log_partition(*self.constrain(allowed)._canonical())
         return inside.view(self.batch_shape) - self.log_partition()
-
-
-def _mean(p: Tensor, value: Tensor) -> Float[Tensor, " B"]:
-    """sum p value a row, where 0 times -inf is 0."""
-    return (p * value.expand_as(p).masked_fill(p == 0, 0)).flatten(1).sum(1)

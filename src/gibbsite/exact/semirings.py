@@ -1,4 +1,4 @@
-"""Semirings: what sum and product mean when one algorithm runs over all paths, or over the best of them.
+"""Semirings: what sum and product mean when one algorithm runs over all structures, over the best, or over a draw.
 
 An element's own dimensions lead and those of scores trail, so that negative dimensions mean the same in every semiring.
 Scores are log-potentials; -inf forbids and its gradient is 0.
@@ -6,11 +6,14 @@ Scores are log-potentials; -inf forbids and its gradient is 0.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import final
+from typing import Any, cast, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from .. import random
+from ..random import Source
 
 
 def log_sum_exp(x: Float[Tensor, "..."], dim: int = -1) -> Float[Tensor, "..."]:
@@ -104,7 +107,7 @@ class Max(Semiring):
         return x + score
 
     def sum(self, x: Tensor, dim: int = -1) -> Tensor:
-        return x.amax(dim)
+        return x.max(dim).values  # its gradient picks one of equals, where that of amax is shared among them
 
     def level(self, x: Tensor) -> Tensor:
         return _finite(x.detach().amax(-1))
@@ -175,3 +178,54 @@ class Expectation(Semiring):
     def level(self, x: Tensor) -> Tensor:
         largest = _finite(x[0].detach().amax(-1))
         return torch.stack((largest, torch.zeros_like(largest)))
+
+
+@final
+@dataclass(frozen=True)
+class Sample(Semiring):
+    """Sums as `Log` does, with the gradient of a draw: the total's gradient is 1 in the parts of a structure drawn by p.
+
+    Each sum's gradient goes to one alternative, drawn by its share of the sum: backward sampling, whatever the algorithm.
+
+    References: Rush (2020), Torch-Struct.
+
+    Example:
+        >>> import torch
+        >>> x = torch.tensor([0.0, -torch.inf], requires_grad=True)
+        >>> Sample(torch.Generator().manual_seed(0)).sum(x).backward()
+        >>> x.grad.tolist()
+        [1.0, 0.0]
+    """
+
+    source: Source
+
+    def lift(self, score: Tensor) -> Tensor:
+        return score
+
+    def times(self, x: Tensor, y: Tensor) -> Tensor:
+        return x + y
+
+    def scale(self, x: Tensor, score: Tensor) -> Tensor:
+        return x + score
+
+    def sum(self, x: Tensor, dim: int = -1) -> Tensor:
+        return cast(Tensor, _Drawn.apply(x.movedim(dim, -1), self.source))
+
+    def level(self, x: Tensor) -> Tensor:
+        return _finite(x.detach().amax(-1))
+
+
+@final
+class _Drawn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, source: Source) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.source = source
+        return log_sum_exp(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (x,) = ctx.saved_tensors
+        none = (x == -torch.inf).all(-1, keepdim=True)
+        drawn = random.categorical(x.masked_fill(none, 0), ctx.source)
+        return torch.zeros_like(x).scatter(-1, drawn[..., None], gradients[0][..., None]), None
