@@ -329,8 +329,8 @@ plain = LinearChain(node, edge, mask=mask)
         (lambda: forbidden.mode(), "got log Z = -inf in row 0 of 2"),
         (lambda: forbidden.sample(1, seed=0), "got log Z = -inf in row 0 of 2"),
         (lambda: plain(torch.full((2, 3), 4)), "x: expected integers in [0, 4) of shape (*, 3), got 4 at [0, 0]"),
-        (lambda: plain(torch.zeros(3, dtype=torch.long)), "x: expected labels of shape (*, 2, 3), got torch.int64 (3,)"),
-        (lambda: plain(torch.zeros(2, 3)), "x: expected labels of shape (*, 2, 3), got torch.float32 (2, 3)"),
+        (lambda: plain(torch.zeros(3, dtype=torch.long)), "x: expected integers of shape (*, 2, 3), got torch.int64 (3,)"),
+        (lambda: plain(torch.zeros(2, 3)), "x: expected integers of shape (*, 2, 3), got torch.float32 (2, 3)"),
         (lambda: plain.n_best(0), "k: expected a positive integer, got 0"),
         (
             lambda: plain.kl(LinearChain(node[:1], edge)),

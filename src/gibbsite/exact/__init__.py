@@ -15,6 +15,7 @@ from .structured import NBest
 from .topologies import ctc_graphs, ctc_topology, hmm_topology, linear
 from .transfer import kaufman_log_z, strip_log_z
 from .transition import outcomes, transition_matrix
+from .tree import TreeCRF
 
 __all__ = [
     "CTCCRF",
@@ -26,6 +27,7 @@ __all__ = [
     "LinearChain",
     "NBest",
     "SemiMarkov",
+    "TreeCRF",
     "compose",
     "ctc_graphs",
     "ctc_loss",

@@ -15,7 +15,7 @@ from .chain_inputs import Canonical, canonical, check_chain
 from .chain_masks import Layout
 from .chain_paths import best_paths
 from .semirings import Log
-from .structured import NBest, checked, hold, marginals, mean
+from .structured import NBest, check_rows, checked, hold, marginals, mean
 
 
 @final
@@ -93,12 +93,8 @@ class LinearChain(Distribution):
 
     def _labels(self, x: Tensor) -> Int[Tensor, "n B T"]:
         """Labels as rows, 0 beyond the mask whatever stands there."""
-        x, mask = torch.as_tensor(x), self.mask
-        if x.is_floating_point() or x.shape[-mask.ndim :] != mask.shape:
-            raise ValueError(
-                f"x: expected labels of shape (*, {', '.join(map(str, mask.shape))}), got {x.dtype} {(*x.shape,)}"
-            )
-        return self.space.check(x.masked_fill(~mask, 0)).reshape(-1, len(self._layout.lengths), x.shape[-1])
+        x = check_rows(x, self.mask.shape)
+        return self.space.check(x.masked_fill(~self.mask, 0)).reshape(-1, len(self._layout.lengths), x.shape[-1])
 
     def _score(self, c: Canonical, x: Tensor) -> Tensor:
         y, inside = self._layout.compact(self._labels(x)), self._layout.inside

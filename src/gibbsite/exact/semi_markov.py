@@ -9,7 +9,7 @@ from torch import Tensor
 from ..model import Distribution
 from ..space import Categorical
 from .semirings import Semiring
-from .structured import Structured, check_below_inf, check_lengths, hold, log_potentials, wide
+from .structured import Structured, check_below_inf, check_lengths, check_rows, hold, log_potentials, wide
 
 
 @final
@@ -84,13 +84,8 @@ class SemiMarkov(Structured, Distribution):
     def score(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
         segment, edge, start, end = self._scores()
         T, L = segment.shape[1:3]
-        x, n = torch.as_tensor(x), self.lengths.reshape(-1, 1)
+        x, n = check_rows(x, (*self.batch_shape, T)), self.lengths.reshape(-1, 1)
         rows = torch.arange(len(segment), device=segment.device)[:, None]
-        expected = (*self.batch_shape, T)
-        if x.is_floating_point() or x.shape[-len(expected) :] != expected:
-            raise ValueError(
-                f"x: expected integers of shape (*, {', '.join(map(str, expected))}), got {x.dtype} {(*x.shape,)}"
-            )
         place = torch.arange(T, device=segment.device)
         y = self.space.check(x.masked_fill(place >= self.lengths[..., None], 0)).reshape(-1, len(segment), T)
         begins, label = y > 0, (y - 1).clamp(min=0)

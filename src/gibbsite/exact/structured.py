@@ -179,6 +179,14 @@ def wide(*values: Tensor | None) -> torch.dtype:
     return dtype
 
 
+def check_rows(x: object, shape: tuple[int, ...]) -> Tensor:
+    """x as a tensor of integers, if its shape ends with `shape`."""
+    x = torch.as_tensor(x)
+    if x.is_floating_point() or x.shape[-len(shape) :] != shape:
+        raise ValueError(f"x: expected integers of shape (*, {', '.join(map(str, shape))}), got {x.dtype} {tuple(x.shape)}")
+    return x
+
+
 def check_lengths(lengths: Tensor | None, batch: torch.Size, T: int, device: torch.device) -> Int[Tensor, "*batch"]:
     """How many positions each row has, if these are integers from 0 to T; None: T."""
     if lengths is None:
