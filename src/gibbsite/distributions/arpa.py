@@ -49,7 +49,7 @@ def write_arpa(model: NGram, words: Sequence[str], path: str | Path) -> None:
                 texts = [f"{text} {words[token]}" for text, token in zip(texts, column)]
             tails = [f"\t{weight:.12g}" if weight else "" for weight in section.log_backoff]
             lines = (f"{p:.12g}\t{text}{tail}\n" for p, text, tail in zip(section.log_p, texts, tails))
-            file.writelines(line.encode() for line in lines)
+            file.writelines(line.encode(errors="surrogateescape") for line in lines)
         file.write(b"\n\\end\\\n")
 
 
@@ -70,7 +70,7 @@ def read_arpa(path: str | Path, length: int) -> tuple[NGram, list[str]]:
     if START.encode() not in ids:  # a file may do without
         ids[START.encode()] = len(ids)
         sections[0] = _with_start(sections[0], len(ids) - 1, 0.0)
-    words = [word.decode() for word in ids if word != START.encode()]
+    words = [word.decode(errors="surrogateescape") for word in ids if word != START.encode()]
     if END not in words:
         raise ValueError(f"{path}: expected the unigram {END}, which ends sequences, got none")
     grams = _table(sections, ids, lines)
