@@ -8,6 +8,7 @@ from .graph_epsilon import remove_epsilon
 from .graph_forward import forward
 from .graph_restrict import restrict
 from .graph_trim import trim
+from .label_model import label_model
 from .labels import Grammar
 from .linear_chain import LinearChain
 from .semi_markov import SemiMarkov
@@ -36,6 +37,7 @@ __all__ = [
     "hmm_topology",
     "index",
     "kaufman_log_z",
+    "label_model",
     "linear",
     "log_z",
     "outcomes",
