@@ -92,3 +92,12 @@ def test_a_density_lies_with_its_first_coordinate_to_the_right():
     values[3, 0] = 1
     (image,) = plots.densities({"a": values}, (-1, 2)).axes[0].images
     assert image.get_array()[0, 3] == 1 and image.get_array()[3, 0] == 0 and image.origin == "lower"
+
+
+def test_a_spectrogram_names_what_is_said():
+    figure = plots.spectrogram(
+        np.arange(12.0).reshape(4, 3), [(0.0, 0.02, "AH"), (0.02, 0.04, "B")], hop=0.01, y="band", title="one"
+    )
+    figure.canvas.draw()
+    assert {"AH", "B", "band", "one", "seconds"} <= set(texts(figure).split())
+    assert figure.axes[0].images[0].get_extent() == (0, 0.04, 0, 3)

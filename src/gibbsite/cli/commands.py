@@ -12,6 +12,7 @@ from .logz import logz
 from .runs import report, resume, run
 from .sample import sample
 from .score import score
+from .speech import speech
 from .words import UsageError, named
 
 INTERRUPTED = 130
@@ -23,6 +24,7 @@ Energy-based models: sampled exactly, with every number beside its error.
 commands:
   run RECIPE       run an experiment and write a report: {recipes}
   recipes          say what each recipe does
+  speech COMMAND   learn to recognise speech, transcribe it, count errors: train, decode, evaluate
   resume RUN       go on with a training run that was interrupted or killed
   report RUN       make a run's report.html again from what it saved
 
@@ -77,6 +79,7 @@ def _command(words: list[str]) -> int:
         "sample": sample,
         "logz": logz,
         "score": score,
+        "speech": speech,
     }
     return commands[named("command", words[0], commands)](words[1:])
 

@@ -13,7 +13,7 @@ import tyro
 
 from ..datasets import DatasetError
 from ..learn import CheckpointError, Diverged
-from ..recipes import RECIPES, Bars, Recipe
+from ..recipes import APPLICATIONS, RECIPES, Bars, Recipe
 from ..recipes.expected import checks, expectations
 from ..report import RunDirectory, RunDirectoryError, next_directory, render, surroundings
 from .words import RUNS, Run, UsageError, named, one_word_flags, opened, parsed
@@ -52,8 +52,8 @@ class _Resume:
 
 def recipe_of(directory: RunDirectory) -> tuple[Recipe[Any], Any]:
     """The recipe of a run, and the configuration it was run with."""
-    config = directory.config()
-    recipe = RECIPES[named("recipe", str(config.get("recipe")), RECIPES)]
+    config, known = directory.config(), RECIPES | APPLICATIONS
+    recipe = known[named("recipe", str(config.get("recipe")), known)]
     try:
         return recipe, recipe.restore(config.get("parameters", {}))
     except (TypeError, ValueError) as error:
@@ -65,7 +65,7 @@ def report(words: list[str]) -> int:
     directory = opened(parsed(_Report, "report", words).run)
     recipe, config = recipe_of(directory)
     with RunDirectory.held(directory.path):
-        print(f"wrote {_write_report(recipe, config, directory)}")
+        print(f"wrote {write_report(recipe, config, directory)}")
     return 0
 
 
@@ -91,21 +91,25 @@ def run(words: list[str]) -> int:
         print(_RUN_HELP.format(recipes=listed), end="")
         return 0 if words else 2
     name = named("recipe", words[0], RECIPES)
-    recipe = RECIPES[name]
-    preset = _preset(recipe, words[1:])
+    return start(name, RECIPES[name], f"run {name}", words[1:])
+
+
+def start(name: str, recipe: Recipe[Any], command: str, words: list[str]) -> int:
+    """Runs a recipe in a new directory, with the options that the words after `gibbsite command` say."""
+    preset = _preset(recipe, words)
     try:
         options = tyro.cli(
             _options_type(recipe, preset),
-            prog=f"gibbsite run {name}",
+            prog=f"gibbsite {command}",
             description=f"{recipe.config_type.__doc__}\n\nRedraws: {recipe.figure}.",
-            args=one_word_flags(words[1:]),
+            args=one_word_flags(words),
         )
         torch.empty(0, device=options.config.device)
     except (ValueError, RuntimeError, AssertionError) as error:  # the configuration's own checks; torch's of the device
-        raise UsageError(f"run {name}: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"{command}: {str(error).splitlines()[0]}") from error
     out = options.out or next_directory(RUNS, name)
     config, before = options.config, recipe.presets[preset]
-    record = {"recipe": name, "preset": preset, "seed": config.seed, "command": _again(name, preset, config, before)}
+    record = {"recipe": name, "preset": preset, "seed": config.seed, "command": _again(command, preset, config, before)}
     record |= {"parameters": asdict(config)} | surroundings(config.device)
     with RunDirectory.held(out):
         if options.replace:
@@ -134,9 +138,9 @@ def _options_type(recipe: Recipe[Any], preset: str) -> Any:
     )
 
 
-def _again(name: str, preset: str, config: Any, before: Any) -> str:
+def _again(command: str, preset: str, config: Any, before: Any) -> str:
     """The command that runs this again."""
-    words = ["gibbsite run", name, "--preset", preset]
+    words = ["gibbsite", command, "--preset", preset]
     for field in fields(config):
         value = getattr(config, field.name)
         if value != getattr(before, field.name):
@@ -158,7 +162,7 @@ def _carry_out(recipe: Recipe[Any], config: Any, directory: RunDirectory) -> int
         print(f"gibbsite: the run failed; what was finished is kept in {directory.path}", file=sys.stderr)
         return 1
     directory.record({"kind": "interrupted" if status else "finished", "seconds": time.monotonic() - began})
-    path = _write_report(recipe, config, directory)
+    path = write_report(recipe, config, directory)
     if status:
         parts = sum("kind" in row for row in directory.results()) - 1
         further = f"; `gibbsite resume {directory.path}` goes on with it" if recipe.trained else ""
@@ -169,7 +173,8 @@ def _carry_out(recipe: Recipe[Any], config: Any, directory: RunDirectory) -> int
     return status
 
 
-def _write_report(recipe: Recipe[Any], config: Any, directory: RunDirectory) -> Path:
+def write_report(recipe: Recipe[Any], config: Any, directory: RunDirectory) -> Path:
+    """Makes the report of what was recorded so far."""
     record, results = directory.config(), directory.results()
     page = recipe.page(config, directory)
     if recipe.presets.get(record["preset"]) == replace(config, device="cpu"):  # nothing was changed: it can be checked

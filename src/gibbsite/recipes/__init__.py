@@ -14,6 +14,7 @@ from .rbm_digits import RECIPE as _RBM_DIGITS
 from .rbm_mnist import RECIPE as _RBM_MNIST
 from .recipe import Bars, Recipe
 from .relaxations import RECIPE as _RELAXATIONS
+from .speech import SPEECH
 from .trained import Trained
 from .vaebm_gaussians import RECIPE as _VAEBM_GAUSSIANS
 
@@ -32,4 +33,6 @@ RECIPES: dict[str, Recipe[Any]] = {
     "vaebm-25gaussians": _VAEBM_GAUSSIANS,
 }
 
-__all__ = ["RECIPES", "Bars", "Recipe", "Trained"]
+APPLICATIONS: dict[str, Recipe[Any]] = {"speech": SPEECH}  # runs with commands of their own, which learn from a user's data
+
+__all__ = ["APPLICATIONS", "RECIPES", "Bars", "Recipe", "Trained"]

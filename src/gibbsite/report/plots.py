@@ -178,6 +178,24 @@ def marginals(rows: Mapping[str, ArrayLike], *, x: str, y: str) -> Figure:
     return figure
 
 
+def spectrogram(features: ArrayLike, spans: Sequence[tuple[float, float, str]], *, hop: float, y: str, title: str) -> Figure:
+    """Features (frames, size), one frame each `hop` seconds, as an image; above it, what is said from when to when."""
+    values = np.asarray(features, dtype=float)
+    low, high = np.quantile(values, (0.02, 0.98)) if values.size else (0.0, 1.0)
+    figure, (axes,) = _figure(1, 1, (8.6, 2.5))
+    extent = (0, len(values) * hop, 0, values.shape[1])
+    axes.imshow(values.T, cmap=_PROBABILITY, vmin=low, vmax=high, aspect="auto", origin="lower", extent=extent,
+                interpolation="none")  # fmt: skip
+    _style(axes, "seconds", y, title)
+    axes.set_title(title, color=INK, fontsize=9.5, loc="left", pad=18)
+    axes.grid(visible=False)
+    top = values.shape[1]
+    for begin, end, name in spans:
+        axes.axvline(begin, color=SERIES[1], linewidth=1)
+        axes.text((begin + end) / 2, top * 1.02, name, ha="center", va="bottom", color=INK, fontsize=7.5)
+    return figure
+
+
 def densities(values: Mapping[str, ArrayLike], limits: tuple[float, float], *, columns: int = 3) -> Figure:
     """Densities in the plane, values (n, n) at a grid with the first coordinate along the first index, on one scale."""
     figure, grid = _figure(-(-len(values) // columns), min(columns, len(values)), _squares(len(values), columns))

@@ -38,14 +38,24 @@ def utterances(path: Path) -> list[Utterance]:
             row = _row(line, f"{path}, line {number}")
             source = path.parent / str(row.get("audio") or row["features"])
             if "audio" in row:
-                sound, rate = read_wave_file(source, rate)
-                features = LogMel(rate=rate)(sound, str(source))
+                features, rate = _heard(source, rate)
             else:
                 features = _array(source)
             found.append(Utterance(str(row.get("id", source.stem)), features, row["text"]))
     if not found:
         raise SpeechError(f"{path}: {_KEYS} a line, got no line")
     return found
+
+
+def recording(path: Path) -> Utterance:
+    """A WAV file, or features in a .npy file, of which nobody said what it holds."""
+    return Utterance(path.stem, _array(path) if path.suffix == ".npy" else _heard(path)[0], "")
+
+
+def _heard(path: Path, rate: int | None = None) -> tuple[Tensor, int]:
+    """Log-mel features of a WAV file, and its rate."""
+    sound, rate = read_wave_file(path, rate)
+    return LogMel(rate=rate)(sound, str(path)), rate
 
 
 def _row(line: str, where: str) -> dict[str, Any]:

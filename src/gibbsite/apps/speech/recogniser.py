@@ -1,6 +1,6 @@
 """An encoder with a linear layer to scores of classes, one of them the blank."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import final
 
 import torch
@@ -27,7 +27,7 @@ class Recogniser(nn.Module):
         return self.readout(self.encoder(features, lengths, source)), self.encoder.frames(lengths)
 
 
-def drawn(make: Callable[..., Encoder], options: dict[str, float], classes: int, *, seed: Seed) -> Recogniser:
+def drawn(make: Callable[..., Encoder], options: Mapping[str, float], classes: int, *, seed: Seed) -> Recogniser:
     """A recogniser with weights drawn from the seed; torch's own initialisation, which draws globally, never runs."""
     with torch.device("meta"):
         recogniser = Recogniser(make(**options), classes)

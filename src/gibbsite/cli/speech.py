@@ -1,0 +1,119 @@
+"""`gibbsite speech`: learn a recogniser, transcribe recordings, list n-best transcripts, count errors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, final
+
+import tyro
+
+from ..apps.speech import Plan, SpeechError
+from ..apps.speech.manifest import recording
+from ..apps.speech.scores import counted, error_rate
+from ..recipes import APPLICATIONS
+from ..recipes.speech_model import Learned, asked
+from ..report import RunDirectory
+from .runs import recipe_of, start, write_report
+from .words import Run, UsageError, named, opened, parsed
+
+_HELP = """usage: gibbsite speech COMMAND
+
+commands:
+  train                learn a recogniser of phones or characters, by CTC, CTC-CRF or LF-MMI
+  decode RUN FILES     transcribe recordings
+  nbest RUN            the most probable transcripts of each utterance, as JSON lines
+  evaluate RUN         error rates with their 95 % intervals
+
+`--help` after a command says the rest; `gibbsite resume RUN` goes on with learning that was interrupted.
+
+example:
+  gibbsite speech train --data fsdd --loss ctc --out runs/digits
+  gibbsite speech evaluate runs/digits
+"""
+
+
+@final
+@dataclass(frozen=True)
+class _Decode:
+    """Transcribe recordings: prints each name and the units on its most probable path."""
+
+    run: Run
+    """The run's directory."""
+    files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
+    """WAV files, or arrays of features (frames, size) in .npy files, as those that were learned from."""
+    device: str = "cpu"
+    """Where torch computes: cpu, cuda, cuda:1, ..."""
+
+
+@final
+@dataclass(frozen=True)
+class _Evaluate:
+    """Count errors of units and, where the units are characters, of words (by jiwer); keeps both in the run's report."""
+
+    run: Run
+    """The run's directory."""
+    of: str = "test"
+    """The run's test or validation utterances, or a manifest of others."""
+    seed: int = 0
+    """Where the bootstrap's random numbers start."""
+    device: str = "cpu"
+    """Where torch computes: cpu, cuda, cuda:1, ..."""
+
+
+def speech(words: list[str]) -> int:
+    """gibbsite speech COMMAND."""
+    if not words or words[0] in ("-h", "--help"):
+        print(_HELP, end="")
+        return 0 if words else 2
+    commands: dict[str, Callable[[list[str]], int]] = {"train": _train, "decode": _decode, "evaluate": _evaluate}
+    return commands[named("speech command", words[0], commands)](words[1:])
+
+
+def _train(words: list[str]) -> int:
+    return start("speech", APPLICATIONS["speech"], "speech train", words)
+
+
+def _decode(words: list[str]) -> int:
+    options = parsed(_Decode, "speech decode", words)
+    learned, _ = _learned(options.run, options.device)
+    for path in options.files:
+        print(f"{path}\t{learned.joined(learned.best(recording(path)))}")
+    return 0
+
+
+def _evaluate(words: list[str]) -> int:
+    options = parsed(_Evaluate, "speech evaluate", words)
+    learned, directory = _learned(options.run, options.device)
+    utterances, units = asked(learned.plan, options.of)
+    if not utterances:
+        raise SpeechError(f"--of {options.of}: expected at least 1 utterance, got none; name a manifest")
+    said = [units.split(utterance.text, utterance.name) for utterance in utterances]
+    heard = [learned.best(utterance) for utterance in utterances]
+    texts = {learned.plan.units: [[_spaced(part) for part in parts] for parts in (said, heard)]}
+    if learned.plan.units == "characters":
+        texts["words"] = [["".join(part) for part in parts] for parts in (said, heard)]
+    with RunDirectory.held(options.run):
+        for what, (references, hypotheses) in texts.items():
+            rate = error_rate(counted(references, hypotheses), seed=options.seed)
+            row = {"kind": "evaluated", "of": options.of, "how": "best path", "what": what, "error": list(rate)}
+            directory.record(row)
+            ends = f"{100 * rate.lower:.2f} to {100 * rate.upper:.2f} %"
+            print(f"errors of {what}: {100 * rate.value:.2f} %, 95 % interval {ends} ({len(utterances)} utterances)")
+        print(f"wrote {write_report(*recipe_of(directory), directory)}")
+    return 0
+
+
+def _spaced(units: tuple[str, ...]) -> str:
+    """Units as words of their own, for a counter of words; a space between words is one too."""
+    return " ".join("_" if unit == " " else unit for unit in units)
+
+
+def _learned(path: Path, device: str) -> tuple[Learned, RunDirectory]:
+    directory = opened(path)
+    _, plan = recipe_of(directory)
+    if not isinstance(plan, Plan):
+        raise UsageError(f"{path}: expected a run of `gibbsite speech train`, got one of {directory.config()['recipe']}")
+    try:
+        return Learned.load(plan, directory, device), directory
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"--device {device}: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,52 @@
+"""The recogniser that a run of the speech application learned, for the commands that use it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import final
+
+from ..apps.speech import Alphabet, Criterion, Plan, Recogniser, Units, criterion_of, recogniser_of, scores_of, task
+from ..apps.speech.corpus import Utterance
+from ..apps.speech.manifest import utterances
+from ..apps.speech.task import units_of
+from ..report import RunDirectory, RunDirectoryError
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A recogniser with its loss, which knows the most probable paths, and its alphabet."""
+
+    plan: Plan
+    recogniser: Recogniser
+    criterion: Criterion
+    alphabet: Alphabet
+
+    @classmethod
+    def load(cls, plan: Plan, directory: RunDirectory, device: str) -> "Learned":
+        """What a run kept, on a device; neither its corpus nor its dictionary is needed."""
+        corpus = next((row for row in directory.results() if row.get("kind") == "corpus"), None)
+        kept = directory.samples("transcripts")
+        if corpus is None or not kept:
+            raise RunDirectoryError(f"{directory.path}: ended before anything was learned; run it again")
+        plan, alphabet = replace(plan, device=device), Alphabet(tuple(corpus["symbols"]))
+        criterion = criterion_of(plan, alphabet.classes, kept["labels"].split(kept["counts"].tolist()))
+        recogniser = directory.load_model(recogniser_of(plan, corpus["size"], criterion.classes))
+        return cls(plan, recogniser.eval().requires_grad_(False), criterion.to(device), alphabet)
+
+    def joined(self, units: Sequence[str]) -> str:
+        """Units as text."""
+        return ("" if self.plan.units == "characters" else " ").join(units)
+
+    def best(self, utterance: Utterance) -> tuple[str, ...]:
+        """The units on the most probable path."""
+        return self.alphabet.decode(self.criterion.best(scores_of(utterance, self.recogniser)))
+
+
+def asked(plan: Plan, of: str) -> tuple[Sequence[Utterance], Units]:
+    """The test or held-out utterances of a run's corpus, or those of a manifest, and how their texts are cut."""
+    if of in ("test", "validation"):
+        given = task(plan)
+        return (given.corpus.test if of == "test" else given.corpus.validation), given.units
+    own = task(plan).units if plan.data != "manifest" else None
+    return utterances(Path(of)), units_of(plan, own)
