@@ -100,4 +100,4 @@ def test_a_spectrogram_names_what_is_said():
     )
     figure.canvas.draw()
     assert {"AH", "B", "band", "one", "seconds"} <= set(texts(figure).split())
-    assert figure.axes[0].images[0].get_extent() == (0, 0.04, 0, 3)
+    assert list(figure.axes[0].images[0].get_extent()) == [0, 0.04, 0, 3]
