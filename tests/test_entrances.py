@@ -446,6 +446,7 @@ ROWS = [
         lambda: D.write_arpa(bigram, ["</s>"], "x"),
         "model: expected a gibbsite.distributions.NGram, got",
     ),
+    ("label_model", lambda: E.label_model(bigram), "model: expected a gibbsite.distributions.NGram, got Autoreg"),
     ("read_arpa", lambda: D.read_arpa(__file__, 3), "where an ARPA file begins, got nothing"),
     ("perplexity", lambda: D.perplexity(D.Bernoulli([0.0]), [[1]]), "q.space: expected a gibbsite.Tokens, got Binary"),
     ("Banana", lambda: D.Banana(bend=NAN), "bend: expected a finite number, got nan"),
