@@ -220,6 +220,46 @@ def test_a_single_chain_is_a_distribution(double):
     assert chain.sample(5, seed=0).shape == (5, 4) and chain.mode().shape == (4,)
 
 
+@every_kind
+def test_the_float_view_has_the_same_value_and_a_gradient(kind, device):
+    """U(z) is multilinear: its gradient is U with label k at t less U without t, where both are possible."""
+    chain = random_chain(14, device=device, **kind)
+    y = chain.sample(3, seed=torch.Generator(device).manual_seed(0))
+    z = chain.space.embed(y, torch.float64).requires_grad_()
+    assert close(chain(z), chain(y))
+    (gradient,) = torch.autograd.grad(chain.score(z).sum(), z)
+    for t, k in itertools.product(range(4), range(3)):
+        changed = y.clone()
+        changed[..., t] = k
+        value = chain.score(changed)
+        first_order = chain.score(y) + gradient[..., t, k] - (gradient * z.detach())[..., t, :].sum(-1)
+        forbidden = value == -INF
+        assert close(value[~forbidden], first_order[~forbidden]) and bool((first_order[forbidden] < -1e200).all())
+
+
+def test_gradient_informed_kernels_take_a_chain(double):
+    g = torch.Generator().manual_seed(0)
+    edge = torch.randn(3, 3, generator=g).masked_fill(torch.eye(3) > 0, -INF)
+    chain = LinearChain(torch.randn(3, 3, generator=g), edge)
+    p, K = gb.exact.probabilities(chain), gb.exact.transition_matrix(gb.sample.MH(gb.sample.Informed()), chain)
+    assert (p @ K - p).abs().sum() < 1e-10
+
+
+def test_where_pytorch_crf_is_right(double):
+    """Full rows and right pads; with holes in a mask its values are wrong."""
+    peer = pytest.importorskip("torchcrf", reason="pytorch-crf is not installed")
+    g = torch.Generator().manual_seed(0)
+    weights = [torch.randn(shape, generator=g) for shape in ((5,), (5, 5), (5,))]
+    with torch.random.fork_rng():
+        crf = peer.CRF(5, batch_first=True)
+    crf.start_transitions.data, crf.transitions.data, crf.end_transitions.data = weights
+    node, y = torch.randn(4, 9, 5, generator=g), torch.randint(5, (4, 9), generator=g)
+    mask = torch.arange(9) < torch.tensor([[9], [1], [4], [8]])
+    chain = LinearChain(node, weights[1], start=weights[0], end=weights[2], mask=mask)
+    assert close(crf(node, y, mask=mask, reduction="none"), chain(y))
+    assert crf.decode(node, mask=mask) == [row[real].tolist() for row, real in zip(chain.mode(), mask)]
+
+
 @pytest.mark.parametrize("T", [1, 2])
 def test_short_chains(T, double):
     g = torch.Generator().manual_seed(T)
@@ -330,7 +370,11 @@ plain = LinearChain(node, edge, mask=mask)
         (lambda: forbidden.sample(1, seed=0), "got log Z = -inf in row 0 of 2"),
         (lambda: plain(torch.full((2, 3), 4)), "x: expected integers in [0, 4) of shape (*, 3), got 4 at [0, 0]"),
         (lambda: plain(torch.zeros(3, dtype=torch.long)), "x: expected integers of shape (*, 2, 3), got torch.int64 (3,)"),
-        (lambda: plain(torch.zeros(2, 3)), "x: expected integers of shape (*, 2, 3), got torch.float32 (2, 3)"),
+        (
+            lambda: plain(torch.zeros(2, 3)),
+            "x: expected the one-hot view of integers in [0, 4) of shape (*, 3), got float32",
+        ),
+        (lambda: plain(torch.zeros(3, 3, 4)), "x: expected the one-hot view of shape (*, 2, 3, 4), got (3, 3, 4)"),
         (lambda: plain.n_best(0), "k: expected a positive integer, got 0"),
         (
             lambda: plain.kl(LinearChain(node[:1], edge)),

@@ -40,8 +40,8 @@ class Layout:
         return x if self.order is None else x.gather(-1, self.order.expand(x.shape))
 
     def compact_rows(self, x: Tensor) -> Tensor:
-        """(B, T, K) potentials with their real positions first."""
-        return x if self.order is None else x.gather(1, self.order[..., None].expand(x.shape))
+        """(..., B, T, K) potentials with their real positions first."""
+        return x if self.order is None else x.gather(-2, self.order[..., None].expand(x.shape))
 
     def compact_edges(self, x: Tensor) -> Tensor:
         """(B, T-1, K, K) edges, each hole bridged by the edge that enters the position behind it."""

@@ -14,6 +14,7 @@ from .chain_forward import log_partition, messages
 from .chain_inputs import Canonical, canonical, check_chain
 from .chain_masks import Layout
 from .chain_paths import best_paths
+from .chain_score import score_labels, score_view
 from .semirings import Log
 from .structured import NBest, check_rows, checked, hold, marginals, mean
 
@@ -80,8 +81,7 @@ class LinearChain(Distribution):
         return checked(log_partition(*self._canonical())).view(self.batch_shape)
 
     def forward(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
-        c = self._canonical()
-        return self._score(c, x) - checked(log_partition(*c)).view(self.batch_shape)
+        return self.score(x) - self.log_partition()
 
     def log_prob(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
         """log p(x), the same as `chain(x)`."""
@@ -89,25 +89,21 @@ class LinearChain(Distribution):
 
     def score(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
         """U(x), the sum of the potentials along x: log p(x) + log Z."""
-        return self._score(self._canonical(), x)
+        x, c = torch.as_tensor(x), self._canonical()
+        if not x.is_floating_point():
+            y = self._layout.compact(self._labels(x))
+            return score_labels(c, y).view(x.shape[:-1])
+        z = self.space.embed(x, c.node.dtype)
+        if z.shape[-self.node.ndim :] != self.node.shape:
+            expected = ", ".join(map(str, self.node.shape))
+            raise ValueError(f"x: expected the one-hot view of shape (*, {expected}), got {tuple(x.shape)}")
+        z = z.reshape(-1, *c.node.shape)
+        return score_view(c, self._layout.compact_rows(z).masked_fill(~self._layout.inside[..., None], 0)).view(x.shape[:-2])
 
     def _labels(self, x: Tensor) -> Int[Tensor, "n B T"]:
         """Labels as rows, 0 beyond the mask whatever stands there."""
         x = check_rows(x, self.mask.shape)
         return self.space.check(x.masked_fill(~self.mask, 0)).reshape(-1, len(self._layout.lengths), x.shape[-1])
-
-    def _score(self, c: Canonical, x: Tensor) -> Tensor:
-        y, inside = self._layout.compact(self._labels(x)), self._layout.inside
-        node = c.node.expand(len(y), *c.node.shape).gather(-1, y[..., None])[..., 0]
-        pair = y[..., :-1] * self.space.states + y[..., 1:]
-        if c.edge.ndim == 2:
-            edge = c.edge.flatten()[pair]
-        else:
-            edge = c.edge.flatten(-2).expand(len(y), *pair.shape[1:], -1).gather(-1, pair[..., None])[..., 0]
-        last = y.gather(-1, (c.lengths - 1).clamp(min=0).expand(len(y), -1)[..., None])[..., 0]
-        total = torch.where(inside, node, 0).sum(-1) + torch.where(inside[:, 1:], edge, 0).sum(-1)
-        total = total + torch.where(c.lengths > 0, c.start[y[..., 0]] + c.end[last], 0)
-        return total.view(torch.as_tensor(x).shape[:-1])
 
     def marginals(self) -> Float[Tensor, "*batch T K"]:
         """p(y_t = k): the gradient of log Z with respect to `node`; 0 beyond the mask. Differentiable."""
