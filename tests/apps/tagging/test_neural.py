@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gibbsite.apps.tagging import Corpus, Sentence, evaluate
+from gibbsite.apps.tagging import Corpus, CorpusError, Sentence, evaluate
 from gibbsite.apps.tagging.batches import Bucketed, by_length
 from gibbsite.apps.tagging.heads import Separate
 from gibbsite.apps.tagging.learners import (
@@ -139,3 +139,13 @@ def test_a_word_is_read_by_its_letters_where_it_is_not_known():
     assert vocabulary.spelling("doT") == [2, *[4 + vocabulary.characters.index(c) for c in "doT"], 3]
     long = vocabulary.spelling("d" * 50 + "o")
     assert len(long) == 34 and long[-2] == 4 + vocabulary.characters.index("o")
+
+
+def test_words_begin_with_the_vectors_of_a_file(tmp_path):
+    (tmp_path / "vectors.txt").write_text("a 1 2\nzebra 3 4\n")
+    encoder = WordEncoder.of([("a", "b")], vectors=tmp_path / "vectors.txt", source=torch.Generator().manual_seed(0))
+    vector = {w: encoder.words.weight[encoder.vocabulary.word(w)].tolist() for w in ("a", "b", "Zebra")}
+    assert vector["a"] == [1, 2] and vector["Zebra"] == [3, 4] and vector["b"] != [1, 2]
+    (tmp_path / "vectors.txt").write_text("a 1 2\nzebra 3\n")
+    with pytest.raises(CorpusError, match=r"line 2: expected a word and 2 numbers, got 'zebra 3"):
+        WordEncoder.of([("a",)], vectors=tmp_path / "vectors.txt", source=torch.Generator().manual_seed(0))

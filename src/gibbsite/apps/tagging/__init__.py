@@ -2,7 +2,7 @@
 
 from .corpus import Corpus, Sentence, sentences_of
 from .labels import LabelError, Labels
-from .learners import NeuralCRF, NeuralCRFTransducer, NeuralLearner, NeuralRNNTransducer, NeuralSoftmax, Words
+from .learners import NeuralCRF, NeuralCRFTransducer, NeuralLearner, NeuralRNNTransducer, NeuralSoftmax, Pretrained, Words
 from .neural import NeuralTagger
 from .read import CorpusError
 from .scores import Scores, SpanScore, accuracy, confusion, evaluate, span_score

@@ -16,6 +16,7 @@ from .batches import Bucketed
 from .corpus import Corpus
 from .encoder import Encoder
 from .heads import CRFTransducer, Head, LinearChainCRF, RNNTransducer, Separate, Softmax, Sum
+from .hugging_face import HuggingFace
 from .neural import NeuralTagger
 from .tagger import Learner
 from .training import SGD, Adam, Choice, Tagging
@@ -47,16 +48,32 @@ class Words(Reading):
     """How much is dropped of what each layer is given."""
     word_dropout: float = 0.25
     """How readily rare words are read as unknown."""
+    vectors: Path | None = None
+    """A text file of word vectors to begin with; `word_size` is then theirs."""
 
     def make(self, sentences: Sequence[Sequence[str]], source: Source) -> Encoder:
         return WordEncoder.of(sentences, **vars(self), source=source)
+
+
+@final
+@dataclass(frozen=True)
+class Pretrained(Reading):
+    """A network of Hugging Face and its tokenizer."""
+
+    name: str
+    """The folder that they are in, or their name on the hub."""
+    dropout: float = 0.1
+    """How much is dropped of what it says."""
+
+    def make(self, sentences: Sequence[Sequence[str]], source: Source) -> Encoder:
+        return HuggingFace.load(self.name, dropout=self.dropout)
 
 
 @dataclass(frozen=True)
 class NeuralLearner(Learner, ABC):
     """An encoder and a head, trained together on batches of sentences of like length."""
 
-    reading: Words = field(default_factory=Words)
+    reading: Words | Pretrained = field(default_factory=Words)
     """What reads the words."""
     optimiser: Adam | SGD = field(default_factory=Adam)
     """What follows the gradient; its rate falls to 0 linearly."""

@@ -12,11 +12,12 @@ from .batches import by_length, placed_labels
 from .corpus import Sentence
 from .encoder import Batch, Encoder
 from .heads import CRFTransducer, Head, LinearChainCRF, RNNTransducer, Softmax
+from .hugging_face import HuggingFace
 from .labels import Labels
 from .tagger import Hypothesis, Tagger
 from .word_encoder import WordEncoder
 
-ENCODERS: dict[str, type[Encoder]] = {kind.__name__: kind for kind in (WordEncoder,)}
+ENCODERS: dict[str, type[Encoder]] = {kind.__name__: kind for kind in (WordEncoder, HuggingFace)}
 HEADS: dict[str, type[Head]] = {kind.__name__: kind for kind in (Softmax, LinearChainCRF, RNNTransducer, CRFTransducer)}
 TOKENS = 2048  # places of a batch that is tagged
 T = TypeVar("T")

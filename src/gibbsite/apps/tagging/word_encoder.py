@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self, final
 
 import torch
@@ -12,6 +13,7 @@ from ...random import Source
 from ...space import whole
 from .encoder import Batch, Encoder
 from .layers import BiLSTM, convolution, dropped, embedding, replaced
+from .vectors import read_vectors
 from .vocabulary import END, PAD, UNKNOWN, Vocabulary
 
 
@@ -86,9 +88,22 @@ class WordEncoder(Encoder):
         self.register_buffer("drop", torch.zeros(len(self.words.weight)))
 
     @classmethod
-    def of(cls, sentences: Sequence[Sequence[str]], *, word_dropout: float = 0.25, source: Source, **sizes: Any) -> Self:
-        """An encoder of the words of these sentences."""
-        encoder = cls(Vocabulary.of(sentences), source=source, **sizes)
+    def of(
+        cls,
+        sentences: Sequence[Sequence[str]],
+        *,
+        word_dropout: float = 0.25,
+        vectors: Path | None = None,
+        source: Source,
+        **sizes: Any,
+    ) -> Self:
+        """An encoder of the words of these sentences, and of those of a file of vectors, with which they then begin."""
+        words, given = ([], None) if vectors is None else read_vectors(vectors)
+        if given is not None:
+            sizes["word_size"] = given.shape[1]
+        encoder = cls(Vocabulary.of(sentences, words), source=source, **sizes)
+        if given is not None:
+            encoder.words.weight.data[[encoder.vocabulary.word(word) for word in words]] = given
         encoder.count(sentences, word_dropout)
         return encoder
 
