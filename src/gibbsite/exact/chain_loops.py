@@ -1,0 +1,148 @@
+"""Linear chains by compiled loops on the CPU: log Z with a backward pass of its own, and the best labels.
+
+The same numbers as a sum in torch, by the loops of `_fast/chain.py`; chains that these cannot be sure of, and edges that
+change with the position, go in logarithms (`_fast/chain_log.py`). Results do not depend on which is taken, up to rounding.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from .._fast import chain, chain_log
+from .._fast.product import product
+from . import chain_forward
+
+
+def covers(*tensors: Tensor) -> bool:
+    """Whether there are loops for these: float32 or float64, all on the CPU.
+
+    Example:
+        >>> import torch
+        >>> covers(torch.zeros(2, 3)), covers(torch.zeros(2, 3).half())
+        (True, False)
+    """
+    return all(t.device.type == "cpu" and t.dtype in (torch.float32, torch.float64) for t in tensors)
+
+
+def log_partition(
+    node: Float[Tensor, "B T K"],
+    edge: Float[Tensor, "..."],
+    start: Float[Tensor, " K"],
+    end: Float[Tensor, " K"],
+    lengths: Int[Tensor, " B"],
+) -> Float[Tensor, " B"]:
+    """log Z of each chain, the sum of exp over all label sequences; differentiable, its gradient by compiled loops too.
+
+    Args: edge (K, K), or (B, T - 1, K, K) with a table for every position; -inf forbids. All of one dtype. A chain of length
+    0 has log Z = 0; one that no sequence can have has -inf, and no gradient.
+
+    Example:
+        >>> import torch
+        >>> zeros = torch.zeros(3)
+        >>> log_partition(torch.zeros(2, 4, 3), torch.zeros(3, 3), zeros, zeros, torch.tensor([4, 2])).exp().round()
+        tensor([81.,  9.])
+    """
+    return _LogPartition.apply(node, edge, start, end, lengths)  # pyright: ignore
+
+
+class _Inputs(NamedTuple):
+    node: np.ndarray
+    edge: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    lengths: np.ndarray
+
+
+def _arrays(tensors: Sequence[Tensor]) -> _Inputs:
+    node, edge, start, end, lengths = (t.detach().contiguous().numpy() for t in tensors)
+    return _Inputs(node, edge, start, end, lengths)
+
+
+class _Sums(NamedTuple):
+    """What the backward pass reads: a and s of the chains in scaled numbers; a of the others, in logarithms."""
+
+    log_z: np.ndarray
+    order: np.ndarray
+    lost: np.ndarray
+    alpha: np.ndarray
+    sums: np.ndarray
+    rows: np.ndarray
+    log_alpha: np.ndarray
+
+
+def _forward(given: _Inputs) -> _Sums:
+    node, edge, start, end, lengths = given
+    order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    log_z, lost = np.zeros(len(node)), lengths > 0
+    alpha, sums = (np.zeros(node.shape if edge.ndim == 2 else (0, 0, 0), node.dtype) for _ in range(2))
+    if edge.ndim == 2 and len(order):
+        table = chain.table(edge)
+        lost[:] = False
+        chain.forward(node, start, end, table.forward, table[2:], lengths, order, alpha, sums, log_z, lost)
+        alpha[lost] = 0
+    rows = np.flatnonzero(lost)
+    log_alpha = np.empty((len(rows), *node.shape[1:]))
+    for place, row in enumerate(rows.tolist()):
+        log_z[row] = chain_log.forward(node[row], _edges(edge, row), start, end, lengths[row], log_alpha[place])
+    return _Sums(log_z, order, lost, alpha, sums, rows, log_alpha)
+
+
+def _edges(edge: np.ndarray, row: int) -> np.ndarray:
+    """The tables of a chain: one for all positions, or one each."""
+    return edge[None] if edge.ndim == 2 else edge[row]
+
+
+def _backward(given: _Inputs, kept: _Sums, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted marginals of labels (B, T, K), and the expected edges in the shape of edge."""
+    node, edge, _, end, lengths = given
+    marginal, slope = np.zeros_like(node), np.zeros_like(edge)
+    if len(kept.alpha) and node.shape[1] > 0:
+        table, gain = chain.table(edge), np.zeros_like(node)
+        chain.backward(table.backward, lengths, kept.order, kept.alpha, kept.sums, weight, kept.lost, marginal, gain)
+        labels = len(edge)
+        before, after = kept.alpha.reshape(-1, labels)[:-1], gain.reshape(-1, labels)[1:]
+        pairs = product(before.T, after) if edge.dtype == np.float32 and len(before) else before.T @ after
+        allowed = np.exp(edge - edge.dtype.type(table.top))
+        np.multiply(allowed, pairs, out=slope, where=allowed > 0)
+    for row, alpha in zip(kept.rows.tolist(), kept.log_alpha):
+        if np.isfinite(kept.log_z[row]):
+            there = slope[None] if edge.ndim == 2 else slope[row]
+            log_z, own = kept.log_z[row], weight[row]
+            chain_log.backward(node[row], _edges(edge, row), end, lengths[row], alpha, log_z, own, marginal[row], there)
+        elif np.isnan(kept.log_z[row]):
+            marginal[row] = np.nan
+    return marginal, slope
+
+
+@final
+class _LogPartition(torch.autograd.Function):
+    """log Z; backwards, the incoming slope times expected counts of labels and of pairs of labels."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+        kept = _forward(_arrays(inputs))
+        ctx.save_for_backward(*inputs)
+        ctx.kept = kept
+        return torch.from_numpy(kept.log_z).to(inputs[0].dtype)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        *weights, lengths = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradient is to be differentiated: torch takes it
+            again = chain_forward.log_partition(*weights, lengths)  # pyright: ignore
+            return (*_slopes(again, weights, slope), None)
+        given = _arrays(ctx.saved_tensors)
+        node, edge = map(torch.from_numpy, _backward(given, ctx.kept, slope.contiguous().numpy()))
+        held = (lengths > 0).nonzero()[:, 0]
+        return node, edge, node[:, :1].sum((0, 1)), node[held, lengths[held] - 1].sum(0), None
+
+
+def _slopes(z: Tensor, weights: list[Tensor], slope: Tensor) -> list[Tensor | None]:
+    """The gradient of z to those weights that need one, with a graph."""
+    needed = [w for w in weights if w.requires_grad]
+    found = iter(torch.autograd.grad(z, needed, slope, create_graph=True, allow_unused=True))
+    return [next(found) if w.requires_grad else None for w in weights]
