@@ -13,11 +13,15 @@ import gibbsite
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(m.name for m in pkgutil.walk_packages(gibbsite.__path__, "gibbsite."))
-BLOCKS = [
-    (name, number, block)
-    for name in ("README.md", "CONTRIBUTING.md", "docs/processes.md")
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.S))
-]
+
+
+def blocks(name):
+    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.S)
+
+
+PAGES = [f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = [(name, n, block) for name in ("README.md", "CONTRIBUTING.md") for n, block in enumerate(blocks(name))]
+BLOCKS += [(name, 0, "\n".join(blocks(name))) for name in PAGES]  # a page is one program
 
 
 @pytest.mark.parametrize("name", MODULES)
