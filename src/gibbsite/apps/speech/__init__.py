@@ -7,11 +7,13 @@ from .bilstm import BiLSTM
 from .conformer import Conformer
 from .corpus import Corpus, Utterance
 from .criterion import CTC, Criterion
+from .ctc_crf import CTCRandomField
 from .edits import Edits, edits
 from .encoder import Encoder
 from .errors import SpeechError
 from .features import LogMel, normalised, slopes, with_slopes
 from .fsdd import fsdd
+from .lf_mmi import HMMRandomField
 from .manifest import manifest
 from .objective import Transcription
 from .plan import Plan

@@ -43,6 +43,8 @@ class Plan:
     """Bands of features that are masked, each up to a fifth of them."""
     order: int = 4
     """The n of the n-gram of labels in CTC-CRF and LF-MMI."""
+    ctc_weight: float = 0.0
+    """How much of CTC's own loss is added to that of CTC-CRF."""
     epochs: int = 40
     """How often every utterance is learned from."""
     batch: int = 16
@@ -63,6 +65,7 @@ class Plan:
                             "order": 1, "epochs": 1, "batch": 1, "looks": 1}.items():  # fmt: skip
             whole(getattr(self, name), name, least)
         number(self.rate, "rate", above=0)
+        number(self.ctc_weight, "ctc_weight", least=0)
         number(self.dropout, "dropout", least=0, below=1)
         number(self.average, "average", least=0, below=1)
         if self.width % 2 or (self.encoder == "conformer" and self.width % 8):

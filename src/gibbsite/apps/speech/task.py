@@ -16,9 +16,11 @@ from .bilstm import BiLSTM
 from .conformer import Conformer
 from .corpus import Corpus, Utterance
 from .criterion import CTC, Criterion
+from .ctc_crf import CTCRandomField
 from .errors import SpeechError
 from .features import normalised, with_slopes
 from .fsdd import fsdd
+from .lf_mmi import HMMRandomField
 from .manifest import manifest
 from .plan import Plan
 from .recogniser import Recogniser, drawn
@@ -86,7 +88,11 @@ def units_of(plan: Plan, own: Units | None) -> Units:
 
 def criterion_of(plan: Plan, classes: int, transcripts: Sequence[Tensor]) -> Criterion:
     """The loss that a plan names; n-grams of labels are those of the training transcripts."""
-    return CTC(classes)
+    if plan.loss == "ctc":
+        return CTC(classes)
+    if plan.loss == "ctc-crf":
+        return CTCRandomField(classes, transcripts, plan.order, plan.ctc_weight)
+    return HMMRandomField(classes, transcripts, plan.order)
 
 
 def recogniser_of(plan: Plan, size: int, classes: int) -> Recogniser:

@@ -1,0 +1,55 @@
+"""Lattice-free MMI: the random field whose paths are those of hidden Markov models, with silence at both ends."""
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ...exact import LFMMI, compose, hmm_topology, label_model, restrict
+from .alphabet import BLANK
+from .best_path import best_path
+from .criterion import Criterion
+from .label_ngram import label_ngram
+
+
+@final
+class HMMRandomField(Criterion):
+    """p(y | x) with two columns of scores a label, for its first frame and for any more, and no blank.
+
+    Silence is a label of its own, the last; transcripts begin and end with it, and it is left out of what is recognised.
+    p_LM is an n-gram of the training transcripts.
+
+    References: Povey et al. (2016), Purely sequence-trained neural networks for ASR based on lattice-free MMI; Hadian et al.
+        (2018), End-to-end speech recognition using lattice-free MMI.
+    """
+
+    def __init__(self, classes: int, transcripts: Sequence[Int[Tensor, " labels"]], order: int = 4):
+        super().__init__(2 * (classes + 1))
+        self.order, self.silence = order, classes
+        self.ngram = label_ngram([self._framed(labels) for labels in transcripts], classes + 1, order)
+        self.field = LFMMI(compose(hmm_topology(classes + 1), label_model(self.ngram)))
+
+    def _framed(self, labels: Int[Tensor, " labels"]) -> Int[Tensor, " more"]:
+        end = labels.new_full((1,), self.silence)
+        return torch.cat((end, labels, end))
+
+    def needed(self, labels: Tensor) -> int:
+        return len(labels) + 2
+
+    def forward(self, scores: Tensor, frames: Tensor, labels: Tensor, counts: Tensor) -> Float[Tensor, " batch"]:
+        framed = torch.nn.functional.pad(labels, (1, 1), value=BLANK)
+        framed[:, 0] = self.silence
+        framed = framed.scatter(1, counts[:, None] + 1, self.silence)
+        return self.field(scores, framed, frames, counts + 2)
+
+    def best(self, scores: Tensor) -> list[int]:
+        graph = self.field.denominator
+        written = graph.output.to(scores.device)[best_path(graph, scores)]
+        return written[(written >= 0) & (written != self.silence)].tolist()
+
+    def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:
+        graph = restrict(self.field.denominator, self._framed(labels)[None].cpu(), torch.tensor([len(labels) + 2]))
+        said = graph.label.to(scores.device)[best_path(graph, scores)] // 2
+        return torch.where(said == self.silence, BLANK, said)

@@ -1,0 +1,126 @@
+"""CTC-CRF and LF-MMI against sums over all paths, their best paths against all paths, and what they owe the n-gram."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from gibbsite.apps.speech import BLANK, CTC, CTCRandomField, HMMRandomField, SpeechError
+from gibbsite.apps.speech.best_path import best_path
+from gibbsite.apps.speech.criterion import collapsed
+from gibbsite.exact import ctc_topology
+
+T, CLASSES = 4, 3
+TRANSCRIPTS = [torch.tensor(labels) for labels in ([1, 2], [1, 2, 2], [2], [1], [1, 1, 2])]
+
+
+def scores(columns, device="cpu", seed=0, frames=T):
+    source = torch.Generator().manual_seed(seed)
+    return 2 * torch.randn(frames, columns, generator=source, dtype=torch.float64).to(device)
+
+
+def log_lm(criterion, labels):
+    """log p_LM of labels and of their end."""
+    ngram = criterion.ngram.of_length(T + 1)
+    padded = [*labels, *[BLANK] * (T + 1 - len(labels))]
+    return ngram(torch.tensor([padded])).double()[0]
+
+
+def ctc_paths(criterion, x):
+    """(labels, phi) of every path, with log-softmax nodes."""
+    log_p = x.log_softmax(-1).cpu()
+    for path in itertools.product(range(CLASSES), repeat=len(x)):
+        labels = tuple(collapsed(list(path)))
+        yield labels, log_lm(criterion, labels) + sum(log_p[t, k] for t, k in enumerate(path)), path
+
+
+def hmm_paths(criterion, x):
+    """The same of hidden Markov models: k a frame, in column 2k where label k begins and 2k + 1 where it goes on."""
+    x = x.cpu()
+    for path in itertools.product([(k, new) for k in range(1, CLASSES + 1) for new in (True, False)], repeat=len(x)):
+        if not path[0][1] or any(not new and k != before for (before, _), (k, new) in itertools.pairwise(path)):
+            continue
+        labels = tuple(k for k, new in path if new)
+        yield labels, log_lm(criterion, labels) + sum(x[t, 2 * k + (not new)] for t, (k, new) in enumerate(path)), path
+
+
+def loss(criterion, x, labels, device):
+    """The loss of one utterance beside a longer one, in a padded batch."""
+    padded = torch.stack((torch.cat((x, 9 * torch.ones(2, x.shape[1]).to(x))), scores(x.shape[1], device, 1, T + 2)))
+    y = torch.zeros(2, 5, dtype=torch.long, device=device)
+    y[0, : len(labels)], y[1, :2] = torch.tensor(labels, dtype=torch.long), torch.tensor([1, 2])
+    frames, counts = (torch.tensor(values, device=device) for values in ([T, T + 2], [len(labels), 2]))
+    return criterion(padded, frames, y, counts)[0]
+
+
+def gathered(paths):
+    found = {}
+    for labels, weight, path in paths:
+        found.setdefault(labels, []).append((float(weight), path))
+    return found
+
+
+def log_sum(weights):
+    return math.log(sum(math.exp(weight) for weight in weights))
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_ctc_crf_is_the_sum_over_paths_and_sums_to_1(order, device):
+    criterion = CTCRandomField(CLASSES, TRANSCRIPTS, order).to(device)
+    x = scores(CLASSES, device)
+    every = gathered(ctc_paths(criterion, x))
+    log_z, total = log_sum([w for paths in every.values() for w, _ in paths]), 0.0
+    for labels, paths in every.items():
+        expected = log_z - log_sum([w for w, _ in paths])
+        total += math.exp(-expected)
+        if labels:
+            assert float(loss(criterion, x, labels, device)) == pytest.approx(expected, abs=1e-5)
+    assert total == pytest.approx(1)
+    without = log_z - log_sum([w for w, _ in every[1, 2]]) + float(log_lm(criterion, (1, 2)))
+    assert float(loss(criterion, x, (1, 2), device)) != pytest.approx(without, abs=1e-3)  # the mutant: p_LM(y) left out
+
+
+def test_ctc_may_be_added_to_it(device):
+    x, labels = scores(CLASSES, device), (1, 2)
+    plain, mixed = (CTCRandomField(CLASSES, TRANSCRIPTS, 2, weight).to(device) for weight in (0.0, 0.5))
+    expected = loss(plain, x, labels, device) + 0.5 * loss(CTC(CLASSES), x, labels, device)
+    assert float(loss(mixed, x, labels, device)) == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_lf_mmi_is_the_sum_over_paths_and_sums_to_1(device):
+    criterion = HMMRandomField(CLASSES, TRANSCRIPTS, 2).to(device)
+    assert criterion.classes == 8 and criterion.silence == 3
+    x = scores(criterion.classes, device)
+    every = gathered(hmm_paths(criterion, x))
+    log_z = log_sum([w for paths in every.values() for w, _ in paths])
+    for labels in ((1,), (2,), (1, 2), (1, 1)):
+        expected = log_z - log_sum([w for w, _ in every[3, *labels, 3]])
+        assert float(loss(criterion, x, labels, device)) == pytest.approx(expected, abs=1e-5)
+    assert float(loss(criterion, x, (1,), device)) != pytest.approx(log_z - log_sum([w for w, _ in every[(1,)]]), abs=1e-3)
+    assert criterion.needed(torch.tensor([1, 1])) == 4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_best_paths_are_the_best_of_all(seed, device):
+    field, hidden = (made(CLASSES, TRANSCRIPTS, 3).to(device) for made in (CTCRandomField, HMMRandomField))
+    x = scores(CLASSES, device, seed)
+    every = gathered(ctc_paths(field, x))
+    best = max(every, key=lambda labels: max(every[labels]))
+    assert field.best(x) == list(best)
+    if best:
+        assert field.aligned(x, torch.tensor(best, device=device)).tolist() == list(max(every[best])[1])
+    x = scores(hidden.classes, device, seed)
+    every = gathered(hmm_paths(hidden, x))
+    best = max(every, key=lambda labels: max(every[labels]))
+    assert hidden.best(x) == [label for label in best if label != 3]
+    path = [k if k != 3 else BLANK for k, _ in max(every[3, 1, 3])[1]]
+    assert hidden.aligned(x, torch.tensor([1], device=device)).tolist() == path
+
+
+def test_a_graph_that_cannot_read_so_few_frames_is_named():
+    from gibbsite.exact import linear
+
+    with pytest.raises(SpeechError, match="expected frames that some path can read, got 2"):
+        best_path(linear([1, 2, 1]), torch.zeros(2, 3))
+    assert best_path(ctc_topology(2), torch.zeros(1, 2)).shape == (1,)
