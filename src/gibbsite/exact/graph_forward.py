@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..check import instance
-from . import graph_torch
+from . import graph_loops, graph_torch
 from .graph import Graph, GraphBatch, check_lengths
 
 
@@ -78,8 +78,12 @@ class _LogPartition(torch.autograd.Function):
     def forward(
         ctx: Any, emissions: Tensor, weight: Tensor, start: Tensor, end: Tensor, graph: GraphBatch, lengths: Tensor
     ) -> Tensor:
-        wanted = any(ctx.needs_input_grad)
-        log_z, counts = graph_torch.log_partition(graph, emissions, lengths, posteriors=wanted)
+        wanted, weights = any(ctx.needs_input_grad), any(ctx.needs_input_grad[1:])
+        if emissions.device.type == "cpu":
+            read = emissions if emissions.dtype in (torch.float32, torch.float64) else emissions.float()
+            log_z, counts = graph_loops.log_partition(graph, read, lengths, posteriors=wanted, weights=weights)
+        else:
+            log_z, counts = graph_torch.log_partition(graph, emissions, lengths, posteriors=wanted)
         if counts is not None:
             ctx.graph, ctx.dtypes = graph, [x.dtype for x in (emissions, weight, start, end)]
             needed = zip(counts, ctx.needs_input_grad)

@@ -1,0 +1,102 @@
+"""The compiled loops give what torch gives, and know when scaled numbers would not do."""
+
+import numpy as np
+import pytest
+import torch
+
+from gibbsite._fast import graph_scaled
+from gibbsite.exact import Graph, GraphBatch, compose, ctc_topology, graph_loops, graph_torch, linear
+
+from .graphs import bigram, random_graph
+
+LENGTHS = torch.tensor([9, 0, 12, 5, 12, 1, 7, 3, 12, 4])
+
+
+def emissions(labels, *, scale=1.0, dtype=torch.float64):
+    x = torch.randn(10, 12, labels, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    return (scale * x).to(dtype)
+
+
+def alike(a, b, tolerance):
+    return torch.allclose(a.nan_to_num(0), b.nan_to_num(0), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("weights", [False, True], ids=["emissions", "weights too"])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 400.0])
+@pytest.mark.parametrize("kind", ["one graph", "one each", "ctc-crf", "a line"])
+def test_loops_and_torch_agree(kind, scale, weights, dtype):
+    graph = {
+        "one graph": lambda: random_graph(5, 14, 4, seed=0).batch,
+        "one each": lambda: GraphBatch.of([random_graph(4, 9, 4, seed=seed) for seed in range(10)]),
+        "ctc-crf": lambda: compose(ctc_topology(4), bigram([1, 2, 3], seed=0)[0]).batch,
+        "a line": lambda: linear([1, 2, 0, 3, 1]).batch,
+    }[kind]()
+    if (graph.label < 0).any():
+        pytest.fail("a case must read a label an arc")
+    e = emissions(4, scale=scale, dtype=dtype)
+    z, counts = graph_loops.log_partition(graph, e, LENGTHS, posteriors=True, weights=weights)
+    want, expected = graph_torch.log_partition(graph, e, LENGTHS, posteriors=True)
+    assert alike(z, want, 1e-12) and torch.equal(z.isfinite(), want.isfinite())
+    assert alike(counts.emissions, expected.emissions, 1e-10)
+    for a, b in list(zip(counts, expected))[1:] if weights else []:
+        assert alike(a, b, 1e-10)
+    only, _ = graph_loops.log_partition(graph, e, LENGTHS, posteriors=False, weights=False)
+    assert alike(only, want, 1e-12)
+
+
+def certain(graph, e, lengths):
+    """log Z by scaled numbers alone, and whether they vouch for it."""
+    z, sure = np.empty(len(e)), np.zeros(len(e), bool)
+    for begin in range(0, len(e), graph_scaled.LANES):
+        graph_loops._plan(graph).run(e.numpy(), lengths.numpy(), begin, z, sure, np.zeros((0, 0, 0)))
+    return torch.from_numpy(z), torch.from_numpy(sure)
+
+
+def test_what_scaled_numbers_vouch_for_is_true():
+    """From weak to strong emissions: all that is vouched for is right, and it fails to vouch for what is wrong."""
+    graph = compose(ctc_topology(4), bigram([1, 2, 3], seed=0)[0]).batch
+    line = linear([1, 2, 0, 3, 1, 2, 2, 1, 3, 0, 1, 2]).batch
+    vouched = wrong = 0
+    for each in (graph, line):
+        for scale in (1.0, 10.0, 60.0, 100.0, 200.0, 400.0, 1000.0):
+            e = emissions(4, scale=scale)
+            z, sure = certain(each, e, LENGTHS)
+            want, _ = graph_torch.log_partition(each, e, LENGTHS, posteriors=False)
+            right = (z - want).abs() <= 1e-12 * want.abs() + 1e-12
+            assert right[sure].all()
+            vouched, wrong = vouched + int(sure.sum()), wrong + int((~right & want.isfinite()).sum())
+    assert vouched > 50 and wrong > 0
+    mild, sure = certain(graph, emissions(4), LENGTHS)
+    assert sure[mild.isfinite()].all()  # it is not that nothing is vouched for
+
+
+def test_a_path_that_falls_far_behind_is_not_lost():
+    """Two lines from the start: the one that is far ahead at half time cannot end."""
+    arcs = [(0, 1, 0, 0.0), (1, 1, 0, 0.0), (0, 2, 1, 0.0), (2, 2, 1, 0.0)]
+    graph = Graph.of(arcs, end={2: 0.0}).batch
+    e = torch.zeros(10, 12, 2, dtype=torch.float64)
+    e[:, :, 1] = -100.0
+    z, sure = certain(graph, e, LENGTHS.clamp(min=1))
+    assert not sure[LENGTHS > 8].any() and z[2] == -torch.inf  # the mutant: scaled numbers alone
+    got, _ = graph_loops.log_partition(graph, e, LENGTHS.clamp(min=1), posteriors=True, weights=False)
+    assert torch.equal(got, -100.0 * LENGTHS.clamp(min=1).double())
+
+
+def test_frames_computed_again_for_lack_of_memory_change_nothing(monkeypatch):
+    graph, e = random_graph(5, 14, 4, seed=1).batch, emissions(4)
+    whole, counts = graph_loops.log_partition(graph, e, LENGTHS, posteriors=True, weights=False)
+    monkeypatch.setattr(graph_loops, "_HELD", 1)
+    again, parts = graph_loops.log_partition(graph, e, LENGTHS, posteriors=True, weights=False)
+    assert torch.equal(whole, again) and torch.equal(counts.emissions, parts.emissions)
+
+
+def test_two_threads_give_what_one_gives():
+    graph, e, before = random_graph(5, 14, 4, seed=1).batch, emissions(4), torch.get_num_threads()
+    one = graph_loops.log_partition(graph, e, LENGTHS, posteriors=True, weights=False)
+    try:
+        torch.set_num_threads(2)
+        two = graph_loops.log_partition(graph, e, LENGTHS, posteriors=True, weights=False)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(one[0], two[0]) and torch.equal(one[1].emissions, two[1].emissions)
