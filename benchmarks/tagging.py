@@ -54,20 +54,20 @@ class Task(NamedTuple):
     files: tuple[str, str, str]
     column: str
     score: str
-    epochs: int
-    reading: Words
+    settings: dict[str, Any]
 
 
 TASKS = {
     "ewt": Task(
         "UD English EWT, UPOS",
         tuple(f"tagging/ud_ewt/en_ewt-ud-{part}.conllu.gz" for part in ("train-reassembled", "dev", "test")),
-        "upos", "test accuracy", 12, Words(),
+        "upos", "test accuracy", {"reading": Words(), "epochs": 12},
     ),
     "wnut17": Task(
         "WNUT-17, named entities",
         tuple(f"tagging/wnut17/{part}" for part in ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated")),
-        "ner", "test F1 of spans", 24, Words(word_dropout=1.0, dropout=0.5),
+        "ner", "test F1 of spans",
+        {"reading": Words(word_dropout=1.0, dropout=0.5), "epochs": 30, "tokens": 256, "decay": 0.995},
     ),
 }  # fmt: skip
 
@@ -89,9 +89,8 @@ class Run:
 
     def learner(self) -> NeuralLearner:
         """What is trained."""
-        task = TASKS[self.task]
-        epochs, shared = (2 if self.small else task.epochs), {"reading": task.reading}
-        first = epochs // 2
+        shared = {**TASKS[self.task].settings, **({"epochs": 2} if self.small else {})}
+        first = shared["epochs"] // 2
         made: dict[str, NeuralLearner] = {
             "softmax": NeuralSoftmax(**shared),
             "crf": NeuralCRF(**shared),
@@ -99,7 +98,8 @@ class Run:
             "crf-t-sum": NeuralCRFTransducer(**shared, design=Sum(), first_epochs=first),
             "crf-t-separate": NeuralCRFTransducer(**shared, design=Separate(), first_epochs=first),
         }
-        return replace(made[self.law], epochs=epochs - first if self.law.startswith("crf-t") else epochs)
+        learner = made[self.law]
+        return replace(learner, epochs=learner.epochs - first) if self.law.startswith("crf-t") else learner
 
     def corpora(self) -> list[Corpus]:
         """Training, development and test set; the first sentences of each if the run is a small one."""
