@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gibbsite as gb
-from gibbsite.exact import LinearChain
+from gibbsite.exact import LinearChain, chain_loops
 
 from ..statistics import fits
 
@@ -45,6 +45,13 @@ KINDS = [{"per_position": p, "own_ends": e, "forbid": f} for p in (0, 1) for e i
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 
+@pytest.fixture(params=["loops", "torch"])
+def way(request, monkeypatch):
+    """log Z by compiled loops where there are any, and in torch alone."""
+    if request.param == "torch":
+        monkeypatch.setattr(chain_loops, "covers", lambda *_: False)
+
+
 def definition(chain):
     """For each row: all its label sequences, (n, T) with 0 beyond the mask, and their U, one at a time."""
     B, T, K = chain.node.shape
@@ -73,7 +80,7 @@ def close(x, y, tolerance=1e-10):
 
 @every_kind
 @pytest.mark.parametrize("seed", range(3))
-def test_log_partition_probabilities_and_marginals(kind, seed, device):
+def test_log_partition_probabilities_and_marginals(way, kind, seed, device):
     chain = random_chain(seed, device=device, **kind)
     log_z, marginals, pairs = chain.log_partition(), chain.marginals(), chain.edge_marginals()
     for b, (x, u) in enumerate(definition(chain)):
@@ -101,7 +108,7 @@ def test_an_edge_that_leaves_is_not_the_one_that_enters():
 
 
 @every_kind
-def test_gradients_are_those_of_the_definition(kind, device):
+def test_gradients_are_those_of_the_definition(way, kind, device):
     """The first, and those of the squared norm of the first: under -inf none is NaN."""
     chain = random_chain(5, device=device, **kind)
     inputs = [x.requires_grad_() for x in (chain.node, chain.edge, chain.start, chain.end)]
@@ -116,7 +123,7 @@ def test_gradients_are_those_of_the_definition(kind, device):
 
 
 @every_kind
-def test_marginals_and_entropy_can_be_differentiated(kind, device):
+def test_marginals_and_entropy_can_be_differentiated(way, kind, device):
     chain = random_chain(6, device=device, **kind)
     inputs = [x.requires_grad_() for x in (chain.node, chain.edge, chain.start, chain.end)]
     entropies = [(lambda p: -(p * p.log()).sum())(u[u > -INF].softmax(0)) for _, u in definition(chain)]
@@ -143,7 +150,7 @@ def test_the_best_sequences(kind, device):
 
 
 @every_kind
-def test_entropies_between_chains(kind, device):
+def test_entropies_between_chains(way, kind, device):
     p, q = (
         random_chain(8, device=device, **{**kind, "forbid": 0.0}),
         random_chain(9, device=device, **{**kind, "forbid": 0.0}),
@@ -298,7 +305,7 @@ def test_half_precision_is_computed_in_single(half, device):
     assert gradient.dtype == half and close(gradient.double(), exact.marginals(), float(torch.finfo(half).eps))
 
 
-def test_marginals_of_long_sequences_keep_their_digits(device):
+def test_marginals_of_long_sequences_keep_their_digits(way, device):
     """Levels are taken out of alpha: log Z is thousands, the marginals are exact to a few roundings of numbers near 1."""
     g = torch.Generator().manual_seed(0)
     node, edge = torch.randn(4, 2000, 5, generator=g) + 5, torch.randn(5, 5, generator=g)
@@ -308,7 +315,7 @@ def test_marginals_of_long_sequences_keep_their_digits(device):
     assert (ratio - 1).abs().max() < 4 * torch.finfo(torch.float32).eps
 
 
-def test_where_gradients_are_off(device):
+def test_where_gradients_are_off(way, device):
     chain = random_chain(0, device=device, forbid=0.3)
     with torch.no_grad():
         quiet = chain.marginals(), chain.entropy()

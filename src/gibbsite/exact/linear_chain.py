@@ -10,11 +10,12 @@ from .. import random
 from ..model import Distribution
 from ..random import Seed
 from ..space import Categorical, whole
-from .chain_forward import log_partition, messages
+from .chain_forward import messages
 from .chain_inputs import Canonical, canonical, check_chain
 from .chain_masks import Layout
 from .chain_paths import best_paths
 from .chain_score import score_labels, score_view
+from .chain_total import log_partition
 from .semirings import Log
 from .structured import NBest, check_rows, checked, hold, marginals, mean
 
