@@ -1,7 +1,7 @@
 """Spans of labels: every scheme says the same spans, by hand and for random ones."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gibbsite.apps.tagging.spans import Span, are_spans, spans, written
@@ -38,6 +38,7 @@ def sentences(draw):
     return tuple(found), length
 
 
+@settings(deadline=None)
 @given(sentences())
 def test_what_is_written_is_read_again(sentence):
     found, length = sentence

@@ -1,11 +1,14 @@
 """Tagging: a label for each word of a sentence, by conditional random fields and their relatives."""
 
 from .corpus import Corpus, Sentence, sentences_of
+from .feature_crf import FeatureCRF
+from .features import FeatureTagger
 from .labels import LabelError, Labels
 from .learners import NeuralCRF, NeuralCRFTransducer, NeuralLearner, NeuralRNNTransducer, NeuralSoftmax, Pretrained, Words
 from .neural import NeuralTagger
 from .read import CorpusError
-from .scores import Scores, SpanScore, accuracy, confusion, evaluate, span_score
+from .scores import Scores, SpanScore, accuracy, confusion, evaluate, headline, span_score
 from .spans import Span, spans
 from .tagger import Hypothesis, Learner, Tagger
+from .templates import USUAL, Templates
 from .training import SGD, Adam

@@ -84,7 +84,7 @@ class Learner(ABC):
         """A tagger trained on a corpus; `dev` chooses when to stop, or which weights to keep, and is never trained on.
 
         With `out` (a run directory) an interrupted training goes on where it was, and each pass appends to metrics.jsonl
-        {"epoch": ..., "loss": nats a sentence, "dev": accuracy}. `progress(done, of)` is told of the passes.
+        {"epoch": ..., "loss": nats a sentence, "dev": its headline score}. `progress(done, of)` is told of the passes.
         """
 
 
