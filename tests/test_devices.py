@@ -74,6 +74,8 @@ DRAWN = [
 SEQUENCES = [
     lambda: D.Autoregressive(D.LSTM(3, 4, seed=0), gb.Tokens(5, 3, 0)),
     lambda: D.Autoregressive(D.NGramTable(3, 2), gb.Tokens(5, 3, 0)),
+    lambda: D.Autoregressive(D.Transformer(3, 5, width=4, heads=2, seed=0), gb.Tokens(5, 3, 0)).truncated(top_p=0.8),
+    lambda: D.Autoregressive(D.LSTM(3, 4, layers=2, seed=0), gb.Tokens(7, 3, 0)).after([1, 2]),
     lambda: D.kneser_ney(torch.tensor([[1, 2, 0, 0, 0]]), gb.Tokens(5, 3, 0)),
 ]
 APART = [S.Tempering, S.Independent]  # in tests of their own below
@@ -167,7 +169,7 @@ def test_distributions(make, device):
     assert x.device.type == q(x).device.type == gb.score(q, x)[1].device.type == device.type
 
 
-@pytest.mark.parametrize("make", SEQUENCES, ids=["lstm", "table", "n-gram"])
+@pytest.mark.parametrize("make", SEQUENCES, ids=["lstm", "table", "transformer", "continued", "n-gram"])
 def test_sequences(make, device):
     q = make().to(device)
     x = q.sample(4, seed=0)

@@ -422,6 +422,9 @@ ROWS = [
     ),
     ("Autoregressive", lambda: D.Autoregressive(D.NGramTable(3), gb.Real(2)), "space: expected a gibbsite.Tokens, got Real"),
     ("LSTM", lambda: D.LSTM(3, 0, seed=0), "hidden: expected a positive integer, got 0"),
+    ("LSTM", lambda: D.LSTM(3, 4, dropout=1.0, seed=0), "dropout: expected a number at least 0 and below 1, got 1.0"),
+    ("Transformer", lambda: D.Transformer(3, 4, width=6, seed=0), "width: expected a multiple of heads=4, got 6"),
+    ("Truncation", lambda: D.Truncation(top_k=0), "top_k: expected a positive integer, got 0"),
     (
         "NGramTable",
         lambda: D.NGramTable(3, 1, torch.zeros(3, 3)),
@@ -655,6 +658,12 @@ ROWS = [
         "SpectralNorm",
         lambda: L.SpectralNorm(perceptron, iterations=0, seed=0),
         "iterations: expected a positive integer, got 0",
+    ),
+    ("MaximumLikelihood", lambda: L.MaximumLikelihood(ising), "model: expected a gibbsite.Distribution, got Ising"),
+    (
+        "MaximumLikelihood",
+        lambda: L.MaximumLikelihood(bigram)(torch.zeros(0, 2, dtype=torch.long), seed=0),
+        "data: expected at least one example, got none",
     ),
     ("EARM", lambda: L.EARM(ising), "model: expected a gibbsite.distributions.Autoregressive, got Ising"),
     ("EARM", lambda: L.EARM(bigram, decay=1.0), "decay: expected a number at least 0 and below 1, got 1.0"),

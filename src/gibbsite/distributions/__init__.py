@@ -6,6 +6,7 @@ from .backoff import Backoff
 from .conditional import ConditionalNormal, FixedScale, OwnScale, SharedScale
 from .conditionals import LSTM, NGramTable
 from .factorised import Bernoulli, Independent
+from .incremental import Incremental
 from .kneser_ney import kneser_ney
 from .latent import LatentNormal
 from .marginal import Marginal
@@ -14,6 +15,8 @@ from .ngram import NGram
 from .normal import Moments, Normal
 from .perplexity import perplexity
 from .toys import Banana, Funnel, Pinwheel, Rings, twenty_five_gaussians, two_moons
+from .transformer import Transformer
+from .truncation import Truncation
 
 __all__ = [
     "LSTM",
@@ -24,6 +27,7 @@ __all__ = [
     "ConditionalNormal",
     "FixedScale",
     "Funnel",
+    "Incremental",
     "Independent",
     "LatentNormal",
     "Marginal",
@@ -37,6 +41,8 @@ __all__ = [
     "Pinwheel",
     "Rings",
     "SharedScale",
+    "Transformer",
+    "Truncation",
     "kneser_ney",
     "perplexity",
     "read_arpa",

@@ -1,8 +1,4 @@
-"""What an autoregressive distribution asks for: the logits of each next token, from the tokens before it.
-
-A conditional takes ids `previous` (batch, t), of which the first is the start, id `vocabulary`, to logits (batch, t,
-vocabulary); row t may depend on previous[:, :t+1] only.
-"""
+"""Small conditionals of autoregressive distributions: a table, and a recurrent network."""
 
 import math
 from typing import cast, final
@@ -13,13 +9,15 @@ from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 from .. import random
-from ..check import floats
-from ..random import Seed
+from ..check import floats, number
+from ..model import device_of, dtype_of
+from ..random import Seed, Source
 from ..space import whole
+from .incremental import Incremental, State
 
 
 @final
-class NGramTable(nn.Module):
+class NGramTable(Incremental):
     """A table of logits for each of the last `history` tokens; before the first token stand starts.
 
     `logits` has history + 1 dimensions: (vocabulary + 1, ..., vocabulary + 1, vocabulary), the oldest token first. It is 0
@@ -38,31 +36,63 @@ class NGramTable(nn.Module):
         shape = (*[vocabulary + 1] * history, vocabulary)
         self.logits = nn.Parameter(torch.zeros(shape) if logits is None else floats(logits, "logits", shape).clone())
 
-    def forward(self, previous: Int[Tensor, "batch t"]) -> Float[Tensor, "batch t vocabulary"]:
+    def start(self, n: int) -> State:
+        return (torch.full((n, max(self.history - 1, 0)), self.vocabulary, device=self.logits.device),)
+
+    def step(
+        self, tokens: Int[Tensor, "n t"], state: State, source: Source | None = None
+    ) -> tuple[Float[Tensor, "n t vocabulary"], State]:
         if not self.history:
-            return self.logits.expand(*previous.shape, -1)
-        starts = previous.new_full((len(previous), self.history - 1), self.vocabulary)
-        padded = torch.cat((starts, previous), 1)
-        return self.logits[tuple(padded.unfold(1, self.history, 1).unbind(-1))]
+            return self.logits.expand(*tokens.shape, -1), state
+        read = torch.cat((state[0], tokens), 1)
+        return self.logits[tuple(read.unfold(1, self.history, 1).unbind(-1))], (read[:, tokens.shape[1] :],)
 
 
 @final
-class LSTM(nn.Module):
-    """A recurrent network of one layer, with `hidden` units and embeddings of that size.
+class LSTM(Incremental):
+    """A recurrent network of `layers` layers of `hidden` units each, with embeddings of that size.
 
-    References: Hochreiter and Schmidhuber (1997), Long short-term memory.
+    While learning, components of what each layer reads, and of what the last one gives, are dropped with probability
+    `dropout`.
+
+    References: Hochreiter and Schmidhuber (1997), Long short-term memory; Zaremba et al. (2014), Recurrent neural network
+        regularization, for where components are dropped.
     """
 
-    def __init__(self, vocabulary: int, hidden: int = 64, *, seed: Seed):
+    def __init__(self, vocabulary: int, hidden: int = 64, layers: int = 1, dropout: float = 0.0, *, seed: Seed):
         super().__init__()
         self.vocabulary, hidden = whole(vocabulary, "vocabulary", 2), whole(hidden, "hidden")
+        self.dropout = number(dropout, "dropout", least=0, below=1)
         self.embedding = cast(nn.Embedding, skip_init(nn.Embedding, vocabulary + 1, hidden))
-        self.recurrent = nn.LSTM(hidden, hidden, batch_first=True, device="meta").to_empty(device="cpu")
+        made = [nn.LSTM(hidden, hidden, batch_first=True, device="meta") for _ in range(whole(layers, "layers"))]
+        self.recurrent = nn.ModuleList([layer.to_empty(device="cpu") for layer in made])
         self.readout = cast(nn.Linear, skip_init(nn.Linear, hidden, vocabulary))
         source = random.generator(seed)
         self.embedding.weight.data = random.normal((vocabulary + 1, hidden), source, self.embedding.weight.dtype)
         for parameter in (*self.recurrent.parameters(), *self.readout.parameters()):
             parameter.data = (2 * random.uniform(parameter.shape, source, parameter.dtype) - 1) / math.sqrt(hidden)
 
-    def forward(self, previous: Int[Tensor, "batch t"]) -> Float[Tensor, "batch t vocabulary"]:
-        return self.readout(self.recurrent(self.embedding(previous))[0])
+    def start(self, n: int) -> State:
+        shape = (n, len(self.recurrent), self.embedding.embedding_dim)
+        zeros = torch.zeros(shape, dtype=dtype_of(self), device=device_of(self))
+        return zeros, zeros
+
+    def step(
+        self, tokens: Int[Tensor, "n t"], state: State, source: Source | None = None
+    ) -> tuple[Float[Tensor, "n t vocabulary"], State]:
+        x, units, cells = self.embedding(tokens), [], []
+        for layer, h, c in zip(self.recurrent, state[0].unbind(1), state[1].unbind(1)):
+            x, (h, c) = layer(dropped(x, self.dropout, source), (h[None].contiguous(), c[None].contiguous()))
+            units.append(h[0])
+            cells.append(c[0])
+        return self.readout(dropped(x, self.dropout, source)), (torch.stack(units, 1), torch.stack(cells, 1))
+
+
+def dropped(x: Float[Tensor, "*shape"], rate: float, source: Source | None) -> Float[Tensor, "*shape"]:
+    """Components 0 with probability `rate`, the others divided by 1 - rate; x itself without a source.
+
+    References: Srivastava et al. (2014), Dropout.
+    """
+    if source is None or not rate:
+        return x
+    return x * (random.uniform(x.shape, source, x.dtype).to(x.device) >= rate).to(x.dtype) / (1 - rate)

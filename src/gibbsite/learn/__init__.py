@@ -22,6 +22,7 @@ from .exclusive import Exclusive, Refined
 from .fit import Fitted, fit
 from .guard import Diverged, Guard
 from .log_z import Constant, LogZ, PerLength
+from .maximum_likelihood import MaximumLikelihood
 from .nce import NCE, nce
 from .objective import Objective, Report
 from .penalty import Penalised, block_l1, l1
