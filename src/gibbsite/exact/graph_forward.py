@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..check import instance
-from . import graph_loops, graph_torch
+from . import graph_loops, graph_matrix
 from .graph import Graph, GraphBatch, check_lengths
 
 
@@ -83,7 +83,7 @@ class _LogPartition(torch.autograd.Function):
             read = emissions if emissions.dtype in (torch.float32, torch.float64) else emissions.float()
             log_z, counts = graph_loops.log_partition(graph, read, lengths, posteriors=wanted, weights=weights)
         else:
-            log_z, counts = graph_torch.log_partition(graph, emissions, lengths, posteriors=wanted)
+            log_z, counts = graph_matrix.log_partition(graph, emissions, lengths, posteriors=wanted, weights=weights)
         if counts is not None:
             ctx.graph, ctx.dtypes = graph, [x.dtype for x in (emissions, weight, start, end)]
             needed = zip(counts, ctx.needs_input_grad)
