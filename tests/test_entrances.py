@@ -449,6 +449,7 @@ ROWS = [
         lambda: D.write_arpa(bigram, ["</s>"], "x"),
         "model: expected a gibbsite.distributions.NGram, got",
     ),
+    ("prefix_beam_search", lambda: E.prefix_beam_search(points, torch.tensor([1]), beam=1), "log_probs: expected floats of"),
     ("label_model", lambda: E.label_model(bigram), "model: expected a gibbsite.distributions.NGram, got Autoreg"),
     ("read_arpa", lambda: D.read_arpa(__file__, 3), "where an ARPA file begins, got nothing"),
     ("perplexity", lambda: D.perplexity(D.Bernoulli([0.0]), [[1]]), "q.space: expected a gibbsite.Tokens, got Binary"),
@@ -798,6 +799,7 @@ def test_a_mistake_is_told(name, call, words):
 
 
 RESULTS = {
+    "Hypothesis",
     "Backoff",
     "Moments",
     "NBest",

@@ -26,6 +26,14 @@ def test_the_loop_gives_what_the_steps_give(model, device):
     assert not torch.allclose(loop, later, atol=1e-3, rtol=0)
 
 
+def test_steps_by_the_loop_are_those_of_searches(model, device):
+    """From every state by every token."""
+    pairs = torch.cartesian_prod(torch.arange(model.states), torch.arange(5))
+    state, log_p = model.cpu().step(*pairs.T.contiguous())
+    state_too, log_p_too = model.to(device)._search(*pairs.T.contiguous().to(device))
+    assert torch.equal(state, state_too.cpu()) and torch.allclose(log_p, log_p_too.cpu(), atol=1e-14, rtol=0)
+
+
 def test_conditionals_are_the_factors_of_the_score(model, device):
     x = sequences(50, seed=4).to(device)
     space = model.space

@@ -12,18 +12,38 @@ LANES = 16
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def find(first, word, state, token):
-    """The arc of (state, token), or -1: by halves, without a branch that depends on what is compared."""
+    """The arc of (state, token), or -1: by halves, without a branch that depends on what is compared.
+
+    State 0 has an arc for every token, in their order.
+    """
+    if state == 0:
+        return np.int64(token)
     low, size = first[state], first[state + 1] - first[state]
     while size > 1:
         half = size // 2
         low += half if word[low + half] <= token else 0
         size -= half
-    return low if size == 1 and word[low] == token else -1
+    return low if size == 1 and word[low] == token else np.int64(-1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def step(states, tokens, first, word, log_p, target, log_backoff, fallback, after, costs):
+    """after[i] and costs[i]: the state that tokens[i] leads to from states[i], and its log p."""
+    costs[:] = 0
+    for i in range(len(states)):
+        state = states[i]
+        arc = find(first, word, state, tokens[i])
+        while arc < 0:
+            costs[i] += log_backoff[state]
+            state = fallback[state]
+            arc = find(first, word, state, tokens[i])
+        costs[i] += log_p[arc]
+        after[i] = target[arc]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def walk(x, eos, start, first, word, log_p, target, log_backoff, fallback, out):
-    """out[row] = sum of log p over the tokens of x[row] up to its first eos; state 0 has its arcs at their tokens."""
+    """out[row] = sum of log p over the tokens of x[row] up to its first eos."""
     rows, length = x.shape
     states = np.empty(LANES, np.int64)
     for block in range(0, rows, LANES):
@@ -37,11 +57,11 @@ def walk(x, eos, start, first, word, log_p, target, log_backoff, fallback, out):
                     continue
                 running += 1
                 token = x[block + lane, t]
-                arc = token if state == 0 else find(first, word, state, token)
+                arc = find(first, word, state, token)
                 while arc < 0:
                     out[block + lane] += log_backoff[state]
                     state = fallback[state]
-                    arc = token if state == 0 else find(first, word, state, token)
+                    arc = find(first, word, state, token)
                 out[block + lane] += log_p[arc]
                 states[lane] = -1 if token == eos else target[arc]
             if running == 0:

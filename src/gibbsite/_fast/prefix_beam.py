@@ -45,7 +45,7 @@ def extend(frame, blank, tokens, node, by_blank, by_label, parent, label, slot, 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def choose(scores, beam, floor):
-    """The places of the `beam` largest scores above `floor`, in their order; of equal ones the first."""
+    """The places of the `beam` largest scores of at least `floor` and above -inf, in order; of equal ones the first."""
     if len(scores) > beam:
         least = np.partition(scores, len(scores) - beam)[len(scores) - beam]
     else:
@@ -55,7 +55,7 @@ def choose(scores, beam, floor):
         above += score > least
     ties, chosen, count = beam - above, np.empty(min(beam, len(scores)), np.int64), 0
     for place in range(len(scores)):
-        if scores[place] <= floor or scores[place] < least:
+        if scores[place] == -np.inf or scores[place] < max(least, floor):
             continue
         if scores[place] == least:
             if ties == 0:

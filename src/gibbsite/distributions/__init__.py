@@ -14,6 +14,7 @@ from .mixture import Mixture, NormalMixture
 from .ngram import NGram
 from .normal import Moments, Normal
 from .perplexity import perplexity
+from .stepwise import Stepwise
 from .toys import Banana, Funnel, Pinwheel, Rings, twenty_five_gaussians, two_moons
 from .transformer import Transformer
 from .truncation import Truncation
@@ -41,6 +42,7 @@ __all__ = [
     "Pinwheel",
     "Rings",
     "SharedScale",
+    "Stepwise",
     "Transformer",
     "Truncation",
     "kneser_ney",

@@ -13,10 +13,11 @@ from ..model import Distribution
 from ..random import Seed
 from ..space import Categorical, Tokens, whole
 from .backoff import Backoff
+from .stepwise import Stepwise
 
 
 @final
-class NGram(Distribution):
+class NGram(Distribution, Stepwise):
     """log q(x) = sum_t log p(x_t | the last tokens before it), over the tokens up to the first eos, that one included.
 
     The ends of sequences are those of `Autoregressive`. For a context h and a token w that the model lists together p is
@@ -75,7 +76,7 @@ class NGram(Distribution):
 
     def _by_loop(self, x: Int[Tensor, "batch length"]) -> Float[Tensor, " batch"]:
         out = torch.zeros(len(x), dtype=self.log_p.dtype)
-        tensors = (*self._arcs(), self.log_p, self.target, self.log_backoff, self.fallback, out)
+        tensors = (*self._tables(), out)
         loops.walk(x.numpy(), self.space.eos, int(self.start), *(tensor.numpy() for tensor in tensors))
         return out
 
@@ -87,21 +88,32 @@ class NGram(Distribution):
             self._kept = (self.key, self.key._version, arcs)
         return self._kept[2]
 
+    def _tables(self) -> tuple[Tensor, ...]:
+        """What a loop reads."""
+        return (*self._arcs(), self.log_p, self.target, self.log_backoff, self.fallback)
+
     def _by_steps(self, x: Int[Tensor, "batch length"]) -> Float[Tensor, " batch"]:
         state, total = self.initial(len(x)), self.log_p.new_zeros(len(x))
         running = torch.ones(len(x), dtype=torch.bool, device=x.device)
         for token in x.unbind(1):
-            state, log_p = self.step(state, token)
+            state, log_p = self._search(state, token)
             total = torch.where(running, total + log_p, total)
             running = running & (token != self.space.eos)
         return total
 
     def initial(self, n: int) -> Int[Tensor, " n"]:
-        """The state of n sequences before their first token."""
         return self.start.expand(n)
 
     def step(self, state: Int[Tensor, " n"], token: Int[Tensor, " n"]) -> tuple[Int[Tensor, " n"], Float[Tensor, " n"]]:
-        """The states after one token more, and log p(token | state)."""
+        if state.device.type == "cpu":
+            target, log_p = torch.empty_like(state), self.log_p.new_empty(len(state))
+            tensors = (state, token, *self._tables(), target, log_p)
+            loops.step(*(tensor.numpy() for tensor in tensors))
+            return target, log_p
+        return self._search(state, token)
+
+    def _search(self, state: Int[Tensor, " n"], token: Int[Tensor, " n"]) -> tuple[Int[Tensor, " n"], Float[Tensor, " n"]]:
+        """`step` on any device: as many searches as a token may need, for all of them."""
         log_p = self.log_p.new_zeros(len(state))
         for _ in range(self.order):
             wanted = state * self.space.vocabulary + token

@@ -1,5 +1,6 @@
 """Exact answers where they can be had: enumeration, transition and transfer matrices, linear chains, weighted automata."""
 
+from .beam import Hypothesis, prefix_beam_search
 from .ctc import CTCCRF, LFMMI, ctc_loss, sequence_loss
 from .enumerate import index, log_z, potentials, probabilities, states
 from .graph import EPSILON, Graph, GraphBatch
@@ -25,6 +26,7 @@ __all__ = [
     "Grammar",
     "Graph",
     "GraphBatch",
+    "Hypothesis",
     "LinearChain",
     "NBest",
     "SemiMarkov",
@@ -42,6 +44,7 @@ __all__ = [
     "log_z",
     "outcomes",
     "potentials",
+    "prefix_beam_search",
     "probabilities",
     "remove_epsilon",
     "restrict",
