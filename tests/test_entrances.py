@@ -688,6 +688,7 @@ ROWS = [
     ),
     ("Grammar", lambda: E.Grammar.bio(["O", "PER"]), "labels: expected O, or one of B, I, '-' and a kind, such as B-PER"),
     ("SemiMarkov", lambda: E.SemiMarkov(points, points), "segment: expected potentials of shape (*batch, T, L, K)"),
+    ("DependencyCRF", lambda: E.DependencyCRF(points), "arc: expected potentials of shape (*batch, T, T), T positive"),
     ("TreeCRF", lambda: E.TreeCRF(points), "span: expected potentials of shape (*batch, T, T, K), T and K positive"),
     ("LinearChain", lambda: E.LinearChain(points, points), "edge: expected shape (2, 2) or, an edge a position"),
     ("total_variation", lambda: G.total_variation(points, normal), "model: expected a model on Binary or Categorical"),

@@ -2,6 +2,7 @@
 
 from .beam import Hypothesis, prefix_beam_search
 from .ctc import CTCCRF, LFMMI, ctc_loss, sequence_loss
+from .dependency import DependencyCRF
 from .enumerate import index, log_z, potentials, probabilities, states
 from .graph import EPSILON, Graph, GraphBatch
 from .graph_compose import compose
@@ -23,6 +24,7 @@ __all__ = [
     "CTCCRF",
     "EPSILON",
     "LFMMI",
+    "DependencyCRF",
     "Grammar",
     "Graph",
     "GraphBatch",
