@@ -77,7 +77,7 @@ class NeuralLearner(Learner, ABC):
     """What reads the words."""
     optimiser: Adam | SGD = field(default_factory=Adam)
     """What follows the gradient; its rate falls to 0 linearly."""
-    epochs: int = 20
+    epochs: int = 12
     """Passes over the corpus."""
     tokens: int = 512
     """Words of a batch."""
@@ -206,7 +206,7 @@ class NeuralCRFTransducer(NeuralLearner):
     """How much is dropped of what it says."""
     width: int = 8
     """Hypotheses of the beam, in learning and in search."""
-    first_epochs: int = 10
+    first_epochs: int = 6
     """Passes over the corpus of the RNN transducer that it begins with; 0 for none."""
 
     def head(self, size: int, labels: int, source: Source) -> Head:

@@ -98,7 +98,7 @@ class WordEncoder(Encoder):
         **sizes: Any,
     ) -> Self:
         """An encoder of the words of these sentences, and of those of a file of vectors, with which they then begin."""
-        words, given = ([], None) if vectors is None else read_vectors(vectors)
+        words, given = ([], None) if vectors is None else read_vectors(Path(vectors))
         if given is not None:
             sizes["word_size"] = given.shape[1]
         encoder = cls(Vocabulary.of(sentences, words), source=source, **sizes)
