@@ -22,7 +22,7 @@ def scores(columns, device="cpu", seed=0, frames=T):
 
 def log_lm(criterion, labels):
     """log p_LM of labels and of their end."""
-    ngram = criterion.ngram.of_length(T + 1)
+    ngram = criterion.ngram.value.of_length(T + 1)
     padded = [*labels, *[BLANK] * (T + 1 - len(labels))]
     return ngram(torch.tensor([padded])).double()[0]
 
@@ -79,6 +79,25 @@ def test_ctc_crf_is_the_sum_over_paths_and_sums_to_1(order, device):
     assert total == pytest.approx(1)
     without = log_z - log_sum([w for w, _ in every[1, 2]]) + float(log_lm(criterion, (1, 2)))
     assert float(loss(criterion, x, (1, 2), device)) != pytest.approx(without, abs=1e-3)  # the mutant: p_LM(y) left out
+
+
+@pytest.mark.parametrize("made", [CTCRandomField, HMMRandomField])
+def test_gradients_are_those_of_the_sum_over_paths(made, device):
+    criterion, paths = made(CLASSES, TRANSCRIPTS, 2).to(device), ctc_paths if made is CTCRandomField else hmm_paths
+    x = scores(criterion.classes, device).requires_grad_(True)
+    said = (1, 2) if made is CTCRandomField else (3, 1, 3)
+    every = [(labels, weight) for labels, weight, _ in paths(criterion, x)]
+    log_z = torch.stack([weight for _, weight in every]).logsumexp(0)
+    given = torch.stack([weight for labels, weight in every if labels == said]).logsumexp(0)
+    expected = torch.autograd.grad(log_z - given, x)[0]
+    found = torch.autograd.grad(loss(criterion, x, said if made is CTCRandomField else (1,), device), x)[0]
+    assert torch.allclose(found, expected, atol=1e-6)
+    assert not torch.allclose(torch.autograd.grad(-given_of(paths, criterion, x, said), x)[0], expected, atol=1e-3)
+
+
+def given_of(paths, criterion, x, said):
+    """The mutant: no denominator."""
+    return torch.stack([weight for labels, weight, _ in paths(criterion, x) if labels == said]).logsumexp(0)
 
 
 def test_ctc_may_be_added_to_it(device):

@@ -5,11 +5,13 @@ from typing import final
 
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional
 
-from ...exact import CTCCRF, compose, ctc_topology, label_model
+from ...exact import compose, ctc_topology, forward, label_model
+from .alphabet import BLANK
 from .best_path import best_path
 from .criterion import Criterion, forced, frames_needed
-from .label_ngram import label_ngram
+from .label_ngram import Fixed, label_ngram, log_probability
 
 
 @final
@@ -17,25 +19,31 @@ class CTCRandomField(Criterion):
     """p(y | x) = sum_(pi -> y) exp(phi(pi, x)) / sum_pi exp(phi(pi, x)), phi = log p_LM(B(pi)) + sum_t log p(pi_t | x).
 
     EBM-SLP, eq. 4.21 and 4.22; p_LM is an n-gram of the training transcripts. With `ctc_weight` c the loss is
-    -log p(y | x) - c log p_CTC(y | x).
+    -log p(y | x) - c log p_CTC(y | x). The denominator is a sum over the paths of a graph; the numerator needs none, for
+    p_LM is the same on all paths of y: it is log p_LM(y) less the loss of CTC.
 
     References: Xiang and Ou (2019), CRF-based single-stage acoustic modeling with CTC topology.
     """
 
     def __init__(self, classes: int, transcripts: Sequence[Int[Tensor, " labels"]], order: int = 4, ctc_weight: float = 0.0):
         super().__init__(classes)
-        self.order, self.ngram = order, label_ngram(transcripts, classes, order)
-        self.field = CTCCRF(compose(ctc_topology(classes), label_model(self.ngram)), ctc_weight=ctc_weight)
+        self.order, self.ctc_weight = order, ctc_weight
+        self.ngram = Fixed(label_ngram(transcripts, classes, order))
+        self.graph = Fixed(compose(ctc_topology(classes), label_model(self.ngram.value)))
 
     def needed(self, labels: Tensor) -> int:
         return frames_needed(labels)
 
     def forward(self, scores: Tensor, frames: Tensor, labels: Tensor, counts: Tensor) -> Float[Tensor, " batch"]:
-        return self.field(scores.log_softmax(-1), labels, frames, counts)
+        log_p = scores.log_softmax(-1)
+        paths = functional.ctc_loss(log_p.double().transpose(0, 1), labels, frames, counts, blank=BLANK, reduction="none")
+        said = log_probability(self.ngram.value, labels, counts)
+        loss = forward(self.graph.on(scores.device), log_p, frames) - said + (1 + self.ctc_weight) * paths
+        return loss.to(scores.dtype)
 
     def best(self, scores: Tensor) -> list[int]:
-        graph = self.field.denominator
-        written = graph.output.to(scores.device)[best_path(graph, scores)]
+        graph = self.graph.on(scores.device)
+        written = graph.output[best_path(graph, scores)]
         return written[written >= 0].tolist()
 
     def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:

@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ...exact import LFMMI, compose, hmm_topology, label_model, restrict
+from ...exact import compose, forward, hmm_topology, label_model, restrict
 from .alphabet import BLANK
 from .best_path import best_path
 from .criterion import Criterion
-from .label_ngram import label_ngram
+from .label_ngram import Fixed, label_ngram
 
 
 @final
@@ -28,8 +28,8 @@ class HMMRandomField(Criterion):
     def __init__(self, classes: int, transcripts: Sequence[Int[Tensor, " labels"]], order: int = 4):
         super().__init__(2 * (classes + 1))
         self.order, self.silence = order, classes
-        self.ngram = label_ngram([self._framed(labels) for labels in transcripts], classes + 1, order)
-        self.field = LFMMI(compose(hmm_topology(classes + 1), label_model(self.ngram)))
+        self.ngram = Fixed(label_ngram([self._framed(labels) for labels in transcripts], classes + 1, order))
+        self.graph = Fixed(compose(hmm_topology(classes + 1), label_model(self.ngram.value)))
 
     def _framed(self, labels: Int[Tensor, " labels"]) -> Int[Tensor, " more"]:
         end = labels.new_full((1,), self.silence)
@@ -42,14 +42,17 @@ class HMMRandomField(Criterion):
         framed = torch.nn.functional.pad(labels, (1, 1), value=BLANK)
         framed[:, 0] = self.silence
         framed = framed.scatter(1, counts[:, None] + 1, self.silence)
-        return self.field(scores, framed, frames, counts + 2)
+        given = restrict(self.graph.value, framed.cpu(), counts.cpu() + 2)  # few arcs: summed on the CPU by compiled loops
+        paths = forward(given, scores.cpu(), frames.cpu()).to(scores.device)
+        loss = forward(self.graph.on(scores.device), scores, frames) - paths
+        return torch.where(paths > -torch.inf, loss, torch.inf).to(scores.dtype)
 
     def best(self, scores: Tensor) -> list[int]:
-        graph = self.field.denominator
-        written = graph.output.to(scores.device)[best_path(graph, scores)]
+        graph = self.graph.on(scores.device)
+        written = graph.output[best_path(graph, scores)]
         return written[(written >= 0) & (written != self.silence)].tolist()
 
     def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:
-        graph = restrict(self.field.denominator, self._framed(labels)[None].cpu(), torch.tensor([len(labels) + 2]))
+        graph = restrict(self.graph.value, self._framed(labels)[None].cpu(), torch.tensor([len(labels) + 2]))
         said = graph.label.to(scores.device)[best_path(graph, scores)] // 2
         return torch.where(said == self.silence, BLANK, said)
