@@ -144,3 +144,11 @@ def test_ordinary_weights_take_the_scaled_loop():
 def test_long_chains_and_many_chains(dtype):
     check(draw(40, 3, 4, seed=7, dtype=dtype))
     check(draw(1, 3000, 3, seed=8, scale=5.0, dtype=dtype))
+
+
+def test_a_second_backward_pass_gives_the_same():
+    node, edge, start, end, lengths = draw(18, 6, 5, seed=9)
+    edge.requires_grad_()
+    z = chain_loops.log_partition(node, edge, start, end, lengths).sum()
+    first, second = (torch.autograd.grad(z, edge, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second) and first.any()

@@ -64,16 +64,27 @@ def table(edge: np.ndarray) -> Table:
 
 
 def _panels(weight: np.ndarray) -> np.ndarray:
-    """(panels, rows, 32) of a (K, K) matrix, on a cache line, rows rounded up to whole tiles; zeros where nothing is."""
+    """(panels, rows, 32) of a (K, K) matrix, rows rounded up to whole tiles; zeros where nothing is."""
     labels = weight.shape[0]
-    panels, rows = -(-labels // PANEL), -(-labels // 4) * 4
-    buffer = np.zeros(panels * rows * PANEL + 64 // weight.itemsize, weight.dtype)
-    first = -buffer.ctypes.data % 64 // weight.itemsize
-    out = buffer[first : first + panels * rows * PANEL].reshape(panels, rows, PANEL)
-    for panel in range(panels):
+    out = _aligned((-(-labels // PANEL), -(-labels // 4) * 4, PANEL), weight.dtype)
+    out[:] = 0
+    for panel in range(len(out)):
         part = weight[:, panel * PANEL : (panel + 1) * PANEL]
         out[panel, :labels, : part.shape[1]] = part
     return out
+
+
+def kept(node: np.ndarray) -> np.ndarray:
+    """Memory (2, B T, W) for what is kept of every position of node (B, T, K): in one piece, which C's heap gives again."""
+    return _aligned((2, node.shape[0] * node.shape[1], -(-node.shape[2] // PANEL) * PANEL), node.dtype)
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Uninitialised memory that starts on a cache line."""
+    size = math.prod(shape)
+    buffer = np.empty(size + 64 // dtype.itemsize, dtype)
+    first = -buffer.ctypes.data % 64 // dtype.itemsize
+    return buffer[first : first + size].reshape(shape)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -96,82 +107,81 @@ def _tile(left, right, out, at, r, o):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _product(left, right, out, rows):
+def _product(left, right, out, rows, terms):
     """out = left right, in panels of 32 columns: left, out (panels, ROWS, 32) and right (panels, terms, 32)."""
-    terms, from_left, from_right, to = right.shape[1], left.reshape(-1), right.reshape(-1), out.reshape(-1)
-    to[:] = 0
-    for panel in range(out.shape[0]):
+    out[:] = 0
+    for panel in range(out.shape[0] // (ROWS * PANEL)):
         for term in range(0, terms, 4):
-            there = term // PANEL * ROWS * PANEL + term % PANEL
+            at = term // PANEL * ROWS * PANEL + term % PANEL
             for row in range(0, rows, 4):
-                to_row = (panel * ROWS + row) * PANEL
-                _tile(from_left, from_right, to, there + row * PANEL, (panel * terms + term) * PANEL, to_row)
+                _tile(left, right, out, at + row * PANEL, (panel * terms + term) * PANEL, (panel * ROWS + row) * PANEL)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
-def _largest(x):
-    """The largest of x, or -inf; what NaN gives is not said, for sums tell."""
-    largest = x[0]
-    for j in range(x.shape[0]):
-        largest = x[j] if x[j] > largest else largest
+def _largest(x, at, wide):
+    """The largest of a row, or -inf; what NaN gives is not said, for sums tell."""
+    at = _INDEX(at)
+    largest = x[at]
+    for j in range(_INDEX(wide)):
+        largest = x[at + j] if x[at + j] > largest else largest
     return largest
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _sum(x):
-    total = x[0] - x[0]
-    for j in range(x.shape[0]):
-        total += x[j]
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _weigh(x, top, out, row):
-    """x <- exp(x - top) s, s the row of ``out``."""
-    for panel in range(out.shape[0]):
-        part, source = x[panel], out[panel, row]
-        for lane in range(PANEL):
-            part[lane] = exp_of(part[lane] - top) * source[lane]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _scale(x, factor, left, row):
-    """x <- factor x, and the row of ``left`` too."""
-    for panel in range(left.shape[0]):
-        part, to = x[panel], left[panel, row]
-        for lane in range(PANEL):
-            part[lane] *= factor
-            to[lane] = part[lane]
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def _copy(out, row, kept):
-    """The row of ``out`` into ``kept`` (K,)."""
-    for panel in range(out.shape[0]):
-        part = kept[panel * PANEL : (panel + 1) * PANEL]
-        part[:] = out[panel, row, : part.shape[0]]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _smallest(x, below):
-    """The smallest number of x above ``below``, or inf."""
-    smallest = np.inf
-    for j in range(x.shape[0]):
-        if x[j] > below and x[j] < smallest:
-            smallest = np.float64(x[j])
+def _smallest(x, at, wide, below):
+    """The smallest number of a row that is above ``below``, or inf."""
+    at, smallest = _INDEX(at), np.inf
+    for j in range(_INDEX(wide)):
+        if x[at + j] > below and x[at + j] < smallest:
+            smallest = np.float64(x[at + j])
     return smallest
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _sum(x, at, wide):
+    at = _INDEX(at)
+    total = x[at] - x[at]
+    for j in range(_INDEX(wide)):
+        total += x[at + j]
+    return total
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def _load(node, start, end, t, last, x):
-    """x <- the weights of position t of one chain, its ends added; returns the largest."""
-    labels = node.shape[1]
-    x[:labels], x[labels:] = node[t], -np.inf
-    if t == 0:
-        x[:labels] += start
-    if t == last:
-        x[:labels] += end
-    return _largest(x)
+def _load(node, at, labels, start, end, first, last, x):
+    """x <- the weights of one position, its ends added; returns the largest. Beyond the labels x stays -inf."""
+    at, labels = _INDEX(at), _INDEX(labels)
+    for j in range(labels):
+        x[j] = node[at + j]
+    if first:
+        for j in range(labels):
+            x[j] += start[j]
+    if last:
+        for j in range(labels):
+            x[j] += end[j]
+    return _largest(x, 0, x.shape[0])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _weigh(x, top, out, row, sums, at, alpha, slot):
+    """sums, from ``at``, <- s, the row of ``out``, and alpha, from ``slot``, <- exp(x - top) s."""
+    for panel in range(x.shape[0] // PANEL):
+        h, o = _INDEX(panel * PANEL), _INDEX((panel * ROWS + row) * PANEL)
+        k, a = _INDEX(at + panel * PANEL), _INDEX(slot + panel * PANEL)
+        for j in range(_32):
+            value = out[o + j]
+            sums[k + j] = value
+            alpha[a + j] = exp_of(x[h + j] - top) * value
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _scale(alpha, at, wide, factor, left, row):
+    """alpha <- factor alpha from ``at``, and the row of ``left`` too."""
+    for panel in range(wide // PANEL):
+        k, o = _INDEX(at + panel * PANEL), _INDEX((panel * ROWS + row) * PANEL)
+        for j in range(_32):
+            value = factor * alpha[k + j]
+            alpha[k + j] = value
+            left[o + j] = value
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -181,108 +191,139 @@ def _sure(floor, spread, lowest, small, least):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _forward_group(node, start, end, right, limits, lengths, chains, alpha, sums, log_z, lost):
+def _forward_group(node, shape, start, end, right, limits, lengths, chains, alpha, sums, log_z, lost):
     top, spread, strict, small, least = limits
-    rows, labels, panels = chains.shape[0], node.shape[2], right.shape[0]
-    left, out = np.zeros((panels, ROWS, PANEL), node.dtype), np.ones((panels, ROWS, PANEL), node.dtype)
-    x = np.empty((panels, PANEL), node.dtype)
-    flat = x.reshape(-1)
+    (positions, labels, wide), rows = shape, chains.shape[0]
+    left, out = np.zeros(wide * ROWS, node.dtype), np.ones(wide * ROWS, node.dtype)
+    x = np.full(wide, -np.inf, node.dtype)
     log_scale, mass, floor = np.zeros(rows), np.ones(rows), np.zeros(rows)
     for t in range(lengths[chains].max()):
         if t > 0:
-            _product(left, right, out, rows)
+            _product(left, right, out, rows, right.shape[0] // wide)
         for row in range(rows):
             chain = chains[row]
             if t >= lengths[chain] or lost[chain]:
                 continue
-            high = _load(node[chain], start, end, t, lengths[chain] - 1, flat)
+            last = t == lengths[chain] - 1
+            at, slot = (t * rows + row) * wide, ((0 if last else t + 1) * rows + row) * wide
+            high = _load(node, (chain * positions + t) * labels, labels, start, end, t == 0, last, x)
             if strict:
-                lowest = _smallest(flat[:labels], -np.inf) - high
+                lowest = _smallest(x, 0, labels, -np.inf) - high
                 lost[chain] = not _sure(floor[row], spread if t > 0 else 0.0, lowest, small, least)
-            _weigh(x, high, out, row)
-            peak = _largest(flat)
+            _weigh(x, high, out, row, sums, at, alpha, slot)
+            peak = _largest(alpha, slot, wide)
             if lost[chain] or not (peak > _FEWEST and high > -np.inf):
                 lost[chain] = True
                 continue
             factor = x.dtype.type(_PEAK / peak)
-            _scale(x, factor, left, row)
-            alpha[chain, t] = flat[:labels]
-            _copy(out, row, sums[chain, t])
+            _scale(alpha, slot, wide, factor, left, row)
             if strict:
-                floor[row] = math.log(_smallest(flat, 0.0))
+                floor[row] = math.log(_smallest(alpha, slot, wide, 0.0))
             mass[row] /= np.float64(factor)
             if mass[row] < 1e-100 or mass[row] > 1e100:
                 log_scale[row] += math.log(mass[row])
                 mass[row] = 1.0
             log_scale[row] += high + (top if t > 0 else 0.0)
-            if t == lengths[chain] - 1:
-                log_z[chain] = log_scale[row] + math.log(mass[row]) + math.log(_sum(flat))
+            if last:
+                log_z[chain] = log_scale[row] + math.log(mass[row]) + math.log(_sum(alpha, slot, wide))
                 lost[chain] = not np.isfinite(log_z[chain])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _clear(chains, positions, lengths, lost, alpha, sums):
+    """Zeros where no label is, and at the first position's sums: what is kept becomes a matrix product."""
+    rows = chains.shape[0]
+    wide = alpha.shape[0] // (positions * rows)
+    for t in range(positions):
+        for row in range(rows):
+            at = (t * rows + row) * wide
+            beyond = t >= lengths[chains[row]] or lost[chains[row]]
+            if beyond:
+                alpha[at : at + wide] = 0
+            if beyond or t == 0:
+                sums[at : at + wide] = 0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def forward(node, start, end, right, limits, lengths, order, alpha, sums, log_z, lost):
-    """log Z of every chain, and a and s of every position for `backward`.
+    """log Z of every chain, and what `backward` reads: s_t and a_(t-1), the last a in the place of the first.
 
     Args: node (B, T, K), start, end (K,), right `Table.forward`; limits (top, spread, strict, small, least) of the table;
-    lengths (B,) int64; order int64, the chains as groups are made of them, none of length 0; alpha, sums (B, T, K) zeros,
-    log_z (B,) float64 and lost (B,) bool are filled.
+    lengths (B,) int64; order int64, the chains as groups are made of them; alpha, sums (B T, W) from `kept`, rows by group,
+    position and chain, log_z (B,) float64 and lost (B,) bool are filled.
     """
+    positions, wide = node.shape[1], alpha.shape[1]
+    shape, flat, panels = (positions, node.shape[2], wide), node.reshape(-1), right.reshape(-1)
     for first in range(0, order.shape[0], ROWS):
         chains = order[first : first + ROWS]
-        _forward_group(node, start, end, right, limits, lengths, chains, alpha, sums, log_z, lost)
+        here = slice(first * positions * wide, (first + chains.shape[0]) * positions * wide)
+        a, s = alpha.reshape(-1)[here], sums.reshape(-1)[here]
+        _forward_group(flat, shape, start, end, panels, limits, lengths, chains, a, s, log_z, lost)
+        _clear(chains, positions, lengths, lost, a, s)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _times(x, out, row):
-    """x <- x * the row of ``out``."""
-    for panel in range(out.shape[0]):
-        part, source = x[panel], out[panel, row]
-        for lane in range(PANEL):
-            part[lane] *= source[lane]
+def _times(alpha, at, out, row, p):
+    """p <- alpha, from ``at``, times the row of ``out``."""
+    for panel in range(p.shape[0] // PANEL):
+        h, o, k = _INDEX(panel * PANEL), _INDEX((panel * ROWS + row) * PANEL), _INDEX(at + panel * PANEL)
+        for j in range(_32):
+            p[h + j] = alpha[k + j] * out[o + j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _divide(p, sums, weight, gain):
-    """p <- p / s, 0 where nothing leads, and ``gain`` <- weight p / s."""
-    for j in range(gain.shape[0]):
-        value = p[j] / (sums[j] if p[j] > 0 else 1)
-        p[j] = value
-        gain[j] = weight * value
+def _share(p, factor, weight, marginal, at, labels):
+    """p <- factor p, and marginal, from ``at``, <- weight p."""
+    for j in range(_INDEX(p.shape[0])):
+        p[j] *= factor
+    at = _INDEX(at)
+    for j in range(_INDEX(labels)):
+        marginal[at + j] = weight * p[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _divide(p, sums, at, weight, left, row):
+    """The row of ``left`` <- G = p / s, 0 where nothing leads, and sums, from ``at``, <- weight G."""
+    for panel in range(p.shape[0] // PANEL):
+        h, o, k = _INDEX(panel * PANEL), _INDEX((panel * ROWS + row) * PANEL), _INDEX(at + panel * PANEL)
+        for j in range(_32):
+            value = p[h + j] / (sums[k + j] if p[h + j] > 0 else 1)
+            left[o + j] = value
+            sums[k + j] = weight * value
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _backward_group(right, lengths, chains, alpha, sums, weight, lost, marginal, gain):
-    rows, labels, panels = chains.shape[0], alpha.shape[2], right.shape[0]
-    left, out = np.zeros((panels, ROWS, PANEL), alpha.dtype), np.empty((panels, ROWS, PANEL), alpha.dtype)
-    x = np.zeros((panels, PANEL), alpha.dtype)
-    flat = x.reshape(-1)
+def _backward_group(shape, right, lengths, chains, alpha, sums, weight, lost, marginal):
+    (positions, labels, wide), rows = shape, chains.shape[0]
+    left, out = np.zeros(wide * ROWS, alpha.dtype), np.empty(wide * ROWS, alpha.dtype)
+    ones, p = np.ones(wide * ROWS, alpha.dtype), np.empty(wide, alpha.dtype)
     for t in range(lengths[chains].max() - 1, -1, -1):
         for row in range(rows):
-            chain = chains[row]
+            chain, last = chains[row], t == lengths[chains[row]] - 1
             if t >= lengths[chain] or lost[chain]:
                 continue
-            flat[:labels] = alpha[chain, t]
-            if t < lengths[chain] - 1:
-                _times(x, out, row)
-            flat *= x.dtype.type(1) / _sum(flat)
-            marginal[chain, t] = weight[chain] * flat[:labels]
+            _times(alpha, ((0 if last else t + 1) * rows + row) * wide, ones if last else out, row, p)
+            share = p.dtype.type(1) / _sum(p, 0, wide)
+            _share(p, share, weight[chain], marginal, (chain * positions + t) * labels, labels)
             if t > 0:
-                _divide(flat, sums[chain, t], weight[chain], gain[chain, t])
-                _scale(x, x.dtype.type(1), left, row)
+                _divide(p, sums, (t * rows + row) * wide, weight[chain], left, row)
         if t > 0:
-            _product(left, right, out, rows)
+            _product(left, right, out, rows, right.shape[0] // wide)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def backward(right, lengths, order, alpha, sums, weight, lost, marginal, gain):
-    """P(y_t) times weight, and G times weight, of every chain that is not lost: what the gradient is made of.
+def backward(right, lengths, order, alpha, sums, weight, lost, marginal):
+    """P(y_t) times weight of every chain that is not lost; in place sums <- G times weight.
 
-    Expected counts of edges, weighed: ``E_ij sum_(chain, t) a_(t-1)(i) gain_t(j)``.
+    Expected counts of edges, weighed: ``E_ij (alpha^T sums)_ij``, one matrix product.
 
     Args: right `Table.backward`; weight (B,), the slope of each log Z; lengths, order, alpha, sums, lost as `forward` took
-    and left them; marginal, gain (B, T, K) zeros, filled.
+    and left them; marginal (B, T, K) zeros, filled.
     """
+    positions, wide = marginal.shape[1], alpha.shape[1]
+    shape, flat, panels = (positions, marginal.shape[2], wide), marginal.reshape(-1), right.reshape(-1)
     for first in range(0, order.shape[0], ROWS):
         chains = order[first : first + ROWS]
-        _backward_group(right, lengths, chains, alpha, sums, weight, lost, marginal, gain)
+        here = slice(first * positions * wide, (first + chains.shape[0]) * positions * wide)
+        a, s = alpha.reshape(-1)[here], sums.reshape(-1)[here]
+        _backward_group(shape, panels, lengths, chains, a, s, weight, lost, flat)

@@ -14,9 +14,11 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from gibbsite._fast.random import exp32, exp64
+from gibbsite._fast.random import exp64, exp_negative
 
 _LOW = -700.0
+_LOW_SINGLE = np.float32(-87.33)
+_ZERO = np.float32(0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -27,14 +29,22 @@ def _exp_double(x):
     return value if x == x else x
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _exp_single(x):
+    """float32 ``exp(x)`` for x <= 0, up to rounding; below -87.3 it is 0. NaN is kept."""
+    value = exp_negative(x)
+    value = _ZERO if x < _LOW_SINGLE else value
+    return value if x == x else x
+
+
 def exp_of(x):
-    """exp(x) for x <= 80 in x's own precision, in compiled code; 0 and NaN are kept."""
+    """exp(x) for x <= 0, up to rounding, in x's own precision, in compiled code; 0 and NaN are kept."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(exp_of)
 def _exp_of(x):
-    return (lambda x: exp32(x)) if x == types.float32 else (lambda x: _exp_double(x))
+    return (lambda x: _exp_single(x)) if x == types.float32 else (lambda x: _exp_double(x))
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

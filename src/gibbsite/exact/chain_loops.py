@@ -76,14 +76,13 @@ class _Sums(NamedTuple):
 
 def _forward(given: _Inputs) -> _Sums:
     node, edge, start, end, lengths = given
-    order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    order = np.argsort(-lengths, kind="stable")
     log_z, lost = np.zeros(len(node)), lengths > 0
-    alpha, sums = (np.zeros(node.shape if edge.ndim == 2 else (0, 0, 0), node.dtype) for _ in range(2))
-    if edge.ndim == 2 and len(order):
+    alpha, sums = chain.kept(node if edge.ndim == 2 else node[:0])
+    if len(alpha):
         table = chain.table(edge)
         lost[:] = False
         chain.forward(node, start, end, table.forward, table[2:], lengths, order, alpha, sums, log_z, lost)
-        alpha[lost] = 0
     rows = np.flatnonzero(lost)
     log_alpha = np.empty((len(rows), *node.shape[1:]))
     for place, row in enumerate(rows.tolist()):
@@ -100,14 +99,12 @@ def _backward(given: _Inputs, kept: _Sums, weight: np.ndarray) -> tuple[np.ndarr
     """The weighted marginals of labels (B, T, K), and the expected edges in the shape of edge."""
     node, edge, _, end, lengths = given
     marginal, slope = np.zeros_like(node), np.zeros_like(edge)
-    if len(kept.alpha) and node.shape[1] > 0:
-        table, gain = chain.table(edge), np.zeros_like(node)
-        chain.backward(table.backward, lengths, kept.order, kept.alpha, kept.sums, weight, kept.lost, marginal, gain)
-        labels = len(edge)
-        before, after = kept.alpha.reshape(-1, labels)[:-1], gain.reshape(-1, labels)[1:]
-        pairs = product(before.T, after) if edge.dtype == np.float32 and len(before) else before.T @ after
+    if len(kept.alpha):
+        table = chain.table(edge)
+        chain.backward(table.backward, lengths, kept.order, kept.alpha, kept.sums, weight, kept.lost, marginal)
+        pairs = product(kept.alpha.T, kept.sums) if edge.dtype == np.float32 else kept.alpha.T @ kept.sums
         allowed = np.exp(edge - edge.dtype.type(table.top))
-        np.multiply(allowed, pairs, out=slope, where=allowed > 0)
+        np.multiply(allowed, pairs[: len(edge), : len(edge)], out=slope, where=allowed > 0)
     for row, alpha in zip(kept.rows.tolist(), kept.log_alpha):
         if np.isfinite(kept.log_z[row]):
             there = slope[None] if edge.ndim == 2 else slope[row]
@@ -136,7 +133,8 @@ class _LogPartition(torch.autograd.Function):
             again = chain_forward.log_partition(*weights, lengths)  # pyright: ignore
             return (*_slopes(again, weights, slope), None)
         given = _arrays(ctx.saved_tensors)
-        node, edge = map(torch.from_numpy, _backward(given, ctx.kept, slope.contiguous().numpy()))
+        kept, ctx.kept = ctx.kept or _forward(given), None  # the pass writes into what was kept
+        node, edge = map(torch.from_numpy, _backward(given, kept, slope.contiguous().numpy()))
         held = (lengths > 0).nonzero()[:, 0]
         return node, edge, node[:, :1].sum((0, 1)), node[held, lengths[held] - 1].sum(0), None
 
