@@ -9,7 +9,7 @@ from torch import Tensor
 from ..model import Distribution
 from ..space import Categorical
 from .semirings import Max, Semiring
-from .structured import Structured, check_below_inf, check_lengths, check_rows, hold, log_potentials, wide
+from .structured import Structured, check_below_inf, check_lengths, check_rows, fold, hold, log_potentials, wide
 
 
 @final
@@ -50,12 +50,12 @@ class DependencyCRF(Structured, Distribution):
         return torch.arange(self.arc.shape[-1], device=self.arc.device) < self.lengths.reshape(-1, 1)
 
     def _scores(self) -> tuple[Tensor, ...]:
-        arc, words = self.arc.to(wide(self.arc)).reshape(-1, *self.arc.shape[-2:]), self._words()
+        arc, words = fold(self.arc.to(wide(self.arc)), self.batch_shape, 2)[0], self._words()
         return (arc.masked_fill(~(words[:, :, None] & words[:, None]), -torch.inf),)
 
     def _total(self, semiring: Semiring, *scores: Tensor) -> Tensor:
-        (arc,), lengths = scores, self.lengths.reshape(-1)
-        return dependency_total(semiring, arc, lengths.repeat(arc.shape[-3] // len(lengths)))
+        (arc,) = scores
+        return dependency_total(semiring, arc, self._lengths(len(arc)))
 
     def _states(self, parts: Float[Tensor, "n B T T"]) -> Int[Tensor, "n B T"]:
         place = torch.arange(parts.shape[-1], device=parts.device)
@@ -65,13 +65,13 @@ class DependencyCRF(Structured, Distribution):
     def score(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
         (arc,), words = self._scores(), self._words()
         x = check_rows(x, (*self.batch_shape, *self.space.shape))
-        y = self.space.check(x).reshape(-1, *words.shape).masked_fill(~words, 0)
+        y = fold(self.space.check(x), self.batch_shape, 1).masked_fill(~words, 0)
         place = torch.arange(y.shape[-1], device=y.device)
         head = torch.where(y == 0, place, y - 1)[..., None, :]
         total = torch.where(words, arc.expand(len(y), *arc.shape).gather(-2, head)[..., 0, :], 0).sum(-1)
         # one arc into each word is a tree if some tree is made of nothing else
         own = torch.where((place[:, None] == head) & words[:, None], 0.0, -torch.inf).flatten(0, 1)
-        tree = dependency_total(Max(), own, words.sum(-1).repeat(len(y))).view(len(y), -1) == 0
+        tree = dependency_total(Max(), own, self._lengths(len(own))).view(y.shape[:2]) == 0
         own_head = (y == place + 1).any(-1)
         return total.masked_fill(~tree | own_head, -torch.inf).view(x.shape[:-1])
 

@@ -17,7 +17,7 @@ from .chain_paths import best_paths
 from .chain_score import score_labels, score_view
 from .chain_total import log_partition
 from .semirings import Log
-from .structured import NBest, check_rows, checked, hold, marginals, mean
+from .structured import NBest, check_rows, checked, fold, hold, marginals, mean
 
 
 @final
@@ -98,13 +98,13 @@ class LinearChain(Distribution):
         if z.shape[-self.node.ndim :] != self.node.shape:
             expected = ", ".join(map(str, self.node.shape))
             raise ValueError(f"x: expected the one-hot view of shape (*, {expected}), got {tuple(x.shape)}")
-        z = z.reshape(-1, *c.node.shape)
+        z = fold(z, self.batch_shape, 2)
         return score_view(c, self._layout.compact_rows(z).masked_fill(~self._layout.inside[..., None], 0)).view(x.shape[:-2])
 
     def _labels(self, x: Tensor) -> Int[Tensor, "n B T"]:
         """Labels as rows, 0 beyond the mask whatever stands there."""
         x = check_rows(x, self.mask.shape)
-        return self.space.check(x.masked_fill(~self.mask, 0)).reshape(-1, len(self._layout.lengths), x.shape[-1])
+        return fold(self.space.check(x.masked_fill(~self.mask, 0)), self.batch_shape, 1)
 
     def marginals(self) -> Float[Tensor, "*batch T K"]:
         """p(y_t = k): the gradient of log Z with respect to `node`; 0 beyond the mask. Differentiable."""
@@ -126,13 +126,13 @@ class LinearChain(Distribution):
         """The most probable label sequence (Viterbi, 1967)."""
         score, labels = best_paths(1, *self._canonical())
         checked(score[:, 0])
-        return self._layout.spread(labels[:, 0]).view(*self.batch_shape, -1)
+        return self._layout.spread(labels[:, 0]).view(self.mask.shape)
 
     def n_best(self, k: int) -> NBest:
         """The k most probable label sequences, best first."""
         k, c = whole(k, "k"), self._canonical()
         (score, labels), total = best_paths(k, *c), checked(log_partition(*c)).detach()
-        labels = self._layout.spread(labels.movedim(1, 0)).view(k, *self.batch_shape, -1)
+        labels = self._layout.spread(labels.movedim(1, 0)).view(k, *self.mask.shape)
         return NBest(labels, (score - total[:, None]).T.reshape(k, *self.batch_shape))
 
     def posterior_decode(self) -> Int[Tensor, "*batch T"]:
@@ -159,7 +159,7 @@ class LinearChain(Distribution):
             logits = (alphas[t] + onward).masked_fill((t >= c.lengths)[:, None], 0)
             drawn.append(random.categorical(logits.expand(n, -1, -1), source))
         y = torch.stack(drawn[::-1], -1)
-        return self._layout.spread(y).view(n, *self.batch_shape, -1)
+        return self._layout.spread(y).view(n, *self.mask.shape)
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """-E[log p(y)] of each row, in nats."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..model import Distribution
 from ..space import Categorical
 from .semirings import Semiring
-from .structured import Structured, check_below_inf, check_lengths, check_rows, hold, log_potentials, wide
+from .structured import Structured, check_below_inf, check_lengths, check_rows, fold, hold, log_potentials, wide
 
 
 @final
@@ -66,16 +66,15 @@ class SemiMarkov(Structured, Distribution):
         check_below_inf(self._scores()[0], "segment")
 
     def _scores(self) -> tuple[Tensor, ...]:
-        dtype, (T, L, K) = wide(self.segment, self.edge, self.start, self.end), self.segment.shape[-3:]
+        dtype, (T, L) = wide(self.segment, self.edge, self.start, self.end), self.segment.shape[-3:-1]
         begin, length = (torch.arange(n, device=self.segment.device) for n in (T, L))
         beyond = (begin[:, None] + length + 1) > self.lengths.reshape(-1, 1, 1)
-        segment = self.segment.to(dtype).reshape(-1, T, L, K).masked_fill(beyond[..., None], -torch.inf)
+        segment = fold(self.segment.to(dtype), self.batch_shape, 3)[0].masked_fill(beyond[..., None], -torch.inf)
         return segment, *(x.to(dtype).expand(len(segment), *x.shape) for x in (self.edge, self.start, self.end))
 
     def _total(self, semiring: Semiring, *scores: Tensor) -> Tensor:
-        lengths = self.lengths.reshape(-1)
         segment, edge, start, end = scores
-        return segment_total(semiring, segment, edge, start, end, lengths.repeat(len(segment) // len(lengths)))
+        return segment_total(semiring, segment, edge, start, end, self._lengths(len(segment)))
 
     def _states(self, parts: Float[Tensor, "n B T L K"]) -> Int[Tensor, "n B T"]:
         label = torch.arange(1, self.space.states, device=parts.device)
@@ -87,7 +86,7 @@ class SemiMarkov(Structured, Distribution):
         x, n = check_rows(x, (*self.batch_shape, T)), self.lengths.reshape(-1, 1)
         rows = torch.arange(len(segment), device=segment.device)[:, None]
         place = torch.arange(T, device=segment.device)
-        y = self.space.check(x.masked_fill(place >= self.lengths[..., None], 0)).reshape(-1, len(segment), T)
+        y = fold(self.space.check(x.masked_fill(place >= self.lengths[..., None], 0)), self.batch_shape, 1)
         begins, label = y > 0, (y - 1).clamp(min=0)
         next_one = torch.where(begins, place, n).flip(-1).cummin(-1).values.flip(-1)[..., 1:]
         length = torch.cat((next_one, n.expand(len(y), -1, 1)), -1) - place

@@ -37,6 +37,7 @@ class Structured(ABC):
     """
 
     batch_shape: torch.Size
+    lengths: Int[Tensor, "..."]
 
     @abstractmethod
     def _scores(self) -> tuple[Tensor, ...]:
@@ -73,7 +74,7 @@ class Structured(ABC):
     def n_best(self, k: int) -> NBest:
         """The k most probable states, best first."""
         log_z, (score, parts) = self.log_partition().detach(), best(self._total, self._scores(), whole(k, "k"))
-        return NBest(self._batched(self._states(parts), 1), score.view(-1, *self.batch_shape) - log_z)
+        return NBest(self._batched(self._states(parts), 1), score.view(len(score), *self.batch_shape) - log_z)
 
     def sample(self, n: int, *, seed: Seed) -> Int[Tensor, "n ..."]:
         """n independent draws."""
@@ -97,6 +98,10 @@ class Structured(ABC):
     def kl(self, other: Self) -> Float[Tensor, "*batch"]:
         """KL(p || q) = E_p[log p(x) - log q(x)] of each row, p this law and q the other."""
         return self.cross_entropy(other) - self.entropy()
+
+    def _lengths(self, rows: int) -> Int[Tensor, " rows"]:
+        """The lengths of n B rows, the batch n times."""
+        return self.lengths.reshape(-1).repeat(rows // max(self.lengths.numel(), 1))
 
     def _batched(self, x: Tensor, rows: int = 0) -> Tensor:
         """x with the batch's own dimensions in place of dimension `rows`."""
@@ -130,7 +135,8 @@ def best(total: Total, scores: tuple[Tensor, ...], k: int) -> tuple[Float[Tensor
 def draw(total: Total, scores: tuple[Tensor, ...], n: int, source: Source) -> Tensor:
     """n independent structures a row: the parts (n, B, ...) of the first score in each, 0 or 1."""
     rows = tuple(x.detach().expand(n, *x.shape).flatten(0, 1) for x in scores)
-    return _gradients(lambda *s: total(Sample(source), *s), rows, 1, False)[0].unflatten(0, (n, -1))
+    parts = _gradients(lambda *s: total(Sample(source), *s), rows, 1, False)[0]
+    return parts.reshape(n, *scores[0].shape)
 
 
 def mean(p: Tensor, value: Tensor) -> Float[Tensor, " B"]:
@@ -196,6 +202,12 @@ def check_lengths(lengths: Tensor | None, batch: torch.Size, T: int, device: tor
         got = f"{lengths.dtype} {tuple(lengths.shape)}" + (f" up to {lengths.max().item()}" if lengths.numel() else "")
         raise ValueError(f"lengths: expected integers from 0 to {T} of shape {tuple(batch)}, got {got}")
     return lengths.long()
+
+
+def fold(x: Tensor, batch: torch.Size, event: int) -> Tensor:
+    """(*n, *batch, *event) as (n, B, *event), `event` of them; sizes are said, so that there may be no rows at all."""
+    lead = x.shape[: x.ndim - event - len(batch)]
+    return x.reshape(lead.numel(), batch.numel(), *x.shape[x.ndim - event :])
 
 
 def spreads(x: Tensor, shape: tuple[int, ...]) -> bool:

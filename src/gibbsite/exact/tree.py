@@ -9,7 +9,7 @@ from torch import Tensor
 from ..model import Distribution
 from ..space import Categorical
 from .semirings import Max, Semiring
-from .structured import Structured, check_below_inf, check_lengths, check_rows, hold, log_potentials, wide
+from .structured import Structured, check_below_inf, check_lengths, check_rows, fold, hold, log_potentials, wide
 
 
 @final
@@ -52,12 +52,12 @@ class TreeCRF(Structured, Distribution):
         return (place[:, None] <= place) & (place < self.lengths.reshape(-1, 1, 1))
 
     def _scores(self) -> tuple[Tensor, ...]:
-        span = self.span.to(wide(self.span)).reshape(-1, *self.span.shape[-3:])
+        span = fold(self.span.to(wide(self.span)), self.batch_shape, 3)[0]
         return (span.masked_fill(~self._inside()[..., None], -torch.inf),)
 
     def _total(self, semiring: Semiring, *scores: Tensor) -> Tensor:
-        (span,), lengths = scores, self.lengths.reshape(-1)
-        return tree_total(semiring, span, lengths.repeat(span.shape[-4] // len(lengths)))
+        (span,) = scores
+        return tree_total(semiring, span, self._lengths(len(span)))
 
     def _states(self, parts: Float[Tensor, "n B T T K"]) -> Int[Tensor, "n B T T"]:
         return ((parts > 0) * torch.arange(1, self.space.states, device=parts.device)).sum(-1)
@@ -65,14 +65,14 @@ class TreeCRF(Structured, Distribution):
     def score(self, x: Int[Tensor, "*n batch T T"]) -> Float[Tensor, "*n batch"]:
         (span,), words = self._scores(), self.lengths.reshape(-1)
         x, below = check_rows(x, (*self.batch_shape, *self.space.shape)), torch.ones(self.space.shape).tril(-1).bool()
-        y = self.space.check(x).reshape(-1, *span.shape[:-1])
+        y = fold(self.space.check(x), self.batch_shape, 2)
         wrong = (y * below.to(y.device)).flatten(2).any(-1)
         y = y.masked_fill(~self._inside(), 0)
         parts = span.expand(len(y), *span.shape).gather(-1, (y - 1).clamp(min=0)[..., None])[..., 0]
         total = torch.where(y > 0, parts, 0).flatten(2).sum(-1)
         # 2 n - 1 spans are a tree if some tree is made of nothing else
         own = torch.where(y > 0, 0.0, -torch.inf).flatten(0, 1)[..., None]
-        nest = tree_total(Max(), own, words.repeat(len(y))).view(len(y), -1) == 0
+        nest = tree_total(Max(), own, self._lengths(len(own))).view(y.shape[:2]) == 0
         count = (y > 0).flatten(2).sum(-1) == (2 * words - 1).clamp(min=0)
         return total.masked_fill(wrong | ~nest | ~count, -torch.inf).view(x.shape[:-2])
 
