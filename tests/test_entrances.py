@@ -450,6 +450,17 @@ ROWS = [
         "model: expected a gibbsite.distributions.NGram, got",
     ),
     ("prefix_beam_search", lambda: E.prefix_beam_search(points, torch.tensor([1]), beam=1), "log_probs: expected floats of"),
+    (
+        "word_classes",
+        lambda: D.word_classes([[1, 1]], tokens, classes=1),
+        "classes: expected an integer of at least 2, got 1",
+    ),
+    (
+        "word_classes",
+        lambda: D.word_classes(torch.zeros(0, 2, dtype=torch.int64), tokens, classes=2),
+        "x: expected sequences",
+    ),
+    ("class_log_likelihood", lambda: D.class_log_likelihood([[1, 1]], tokens, [0]), "classes: expected int64 of shape (3,)"),
     ("label_model", lambda: E.label_model(bigram), "model: expected a gibbsite.distributions.NGram, got Autoreg"),
     ("read_arpa", lambda: D.read_arpa(__file__, 3), "where an ARPA file begins, got nothing"),
     ("perplexity", lambda: D.perplexity(D.Bernoulli([0.0]), [[1]]), "q.space: expected a gibbsite.Tokens, got Binary"),

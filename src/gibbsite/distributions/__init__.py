@@ -3,6 +3,7 @@
 from .arpa import read_arpa, write_arpa
 from .autoregressive import Autoregressive
 from .backoff import Backoff
+from .classes import class_log_likelihood, word_classes
 from .conditional import ConditionalNormal, FixedScale, OwnScale, SharedScale
 from .conditionals import LSTM, NGramTable
 from .factorised import Bernoulli, Independent
@@ -45,10 +46,12 @@ __all__ = [
     "Stepwise",
     "Transformer",
     "Truncation",
+    "class_log_likelihood",
     "kneser_ney",
     "perplexity",
     "read_arpa",
     "twenty_five_gaussians",
     "two_moons",
+    "word_classes",
     "write_arpa",
 ]
