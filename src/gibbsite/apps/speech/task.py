@@ -76,7 +76,8 @@ def task(plan: Plan) -> Task:
     else:
         corpus, own = _CORPORA[plan.data]()
     corpus, units = corpus.first(plan.limit), units_of(plan, own)
-    return Task(corpus, units, Alphabet.of(units.split(said.text, said.name) for said in corpus.train))
+    said = [units.split(utterance.text, utterance.name) for utterance in corpus.train]
+    return Task(corpus, units, Alphabet.of([sorted(units.known()), *said]))
 
 
 def units_of(plan: Plan, own: Units | None) -> Units:

@@ -17,6 +17,10 @@ class Units(ABC):
         """The units of an utterance's words; `name` is for errors."""
 
     @abstractmethod
+    def known(self) -> frozenset[str]:
+        """Units that there are, whether or not a training transcript has them."""
+
+    @abstractmethod
     def join(self, units: Sequence[str]) -> str:
         """Units as text."""
 
@@ -29,6 +33,9 @@ class Characters(Units):
     def split(self, text: str, name: str) -> tuple[str, ...]:
         return tuple(" ".join(text.lower().split()))
 
+    def known(self) -> frozenset[str]:
+        return frozenset()
+
     def join(self, units: Sequence[str]) -> str:
         return "".join(units)
 
@@ -40,6 +47,9 @@ class Written(Units):
 
     def split(self, text: str, name: str) -> tuple[str, ...]:
         return tuple(text.split())
+
+    def known(self) -> frozenset[str]:
+        return frozenset()
 
     def join(self, units: Sequence[str]) -> str:
         return " ".join(units)
@@ -89,6 +99,9 @@ class Pronounced(Units):
                 "add it there"
             )
         return tuple(phone for word in words for phone in self.words[word])
+
+    def known(self) -> frozenset[str]:
+        return frozenset(phone for phones in self.words.values() for phone in phones)
 
     def join(self, units: Sequence[str]) -> str:
         return " ".join(units)

@@ -1,0 +1,186 @@
+"""# Phone errors on AN4: CTC, CTC-CRF and LF-MMI with the same encoder, and what an epoch of each takes
+
+Every loss learns from the same utterances, with the same encoder, masks, schedule and number of epochs, and is tested with
+the moving average of its weights on the 130 test utterances. CTC is tested by its most probable path alone, and by that of
+its scores with the n-gram of labels that the random fields have in them, weighed as is best on 47 held-out utterances. The
+random fields need no such weight: the n-gram is part of what was learned. Differences are taken utterance by utterance, over
+all seeds together, with a bootstrap over utterances.
+
+    python benchmarks/speech.py --device cuda --data DIR --out OUT [--only ctc] [--seeds 3]   writes OUT/ctc-0.json, ...
+    python benchmarks/speech.py --table OUT                                                   writes benchmarks/results/
+"""
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+import time
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import torch
+
+LOSSES = ("ctc", "ctc-crf", "lf-mmi")
+NAMES = {"ctc": "CTC", "ctc-crf": "CTC-CRF", "lf-mmi": "LF-MMI", "ctc+lm": "CTC, n-gram in decoding"}
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
+RESULTS = Path(__file__).parent / "results"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--data", help="a directory with speech/an4_mfcc.zip; by default $GIBBSITE_DATA")
+    parser.add_argument("--out", type=Path, default=Path("speech-benchmark"))
+    parser.add_argument("--only", choices=LOSSES)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--rate", type=float, default=0.005)
+    parser.add_argument("--order", type=int, default=4)
+    parser.add_argument("--limit", type=int, default=0, help="utterances of each part, to try it out")
+    parser.add_argument("--table", type=Path, help="make the tables of the results in this directory")
+    return parser.parse_args()
+
+
+def decoded(rows, best):
+    """The edits of each utterance: (errors, length) pairs, and its transcripts."""
+    from gibbsite.apps.speech import edits
+
+    return [[(edit := edits(labels, best(scores))).errors, edit.length] for scores, labels in rows]
+
+
+def weighed(graph, weight: float):
+    """The graph with its log-probabilities times a weight; what ends nowhere still does not."""
+    scaled = (torch.where(part > -torch.inf, weight * part, part) for part in (graph.weight, graph.end))
+    return replace(graph, **dict(zip(("weight", "end"), scaled)))
+
+
+def with_ngram(rows, held_out, field):
+    """CTC's scores with the n-gram of the labels, weighed as is best on held-out utterances."""
+    from gibbsite.apps.speech.best_path import best_path
+
+    def best(scores, weight):
+        graph = field.graph.on(scores.device)
+        written = graph.output[best_path(weighed(graph, weight), scores.log_softmax(-1))]
+        return written[written >= 0].tolist()
+
+    errors = {weight: sum(e for e, _ in decoded(held_out, partial(best, weight=weight))) for weight in WEIGHTS}
+    weight = min(errors, key=lambda w: errors[w])
+    return weight, decoded(rows, partial(best, weight=weight))
+
+
+def measure(plan) -> dict:
+    """One loss with one seed: errors of each utterance, the held-out curve, seconds of an epoch."""
+    from gibbsite.apps.speech import CTCRandomField, learn, scores_of, task
+
+    given, looks = task(plan), []
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        recogniser, criterion, fitted = learn(plan, given, out=Path(folder), looked=looks.append)
+    seconds = time.perf_counter() - began
+    parts = [
+        [(scores_of(said, recogniser), given.labels(said).tolist()) for said in part]
+        for part in (given.corpus.test, given.corpus.validation)
+    ]
+    row = {"plan": asdict(plan), "looks": looks, "loss": [line["loss"] for line in fitted.metrics], "seconds": seconds}
+    row["test"] = {plan.loss: decoded(parts[0], criterion.best)}
+    if plan.loss == "ctc":
+        field = CTCRandomField(given.alphabet.classes, given.transcripts(), plan.order)
+        row["weight"], row["test"]["ctc+lm"] = with_ngram(*parts, field)
+    else:
+        row["graph"] = str(criterion.graph.value)
+    return row | surroundings(plan.device)
+
+
+def surroundings(device: str) -> dict:
+    """Where and when."""
+    cuda = torch.device(device).type == "cuda"
+    cores = f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    return {
+        "hardware": f"{torch.cuda.get_device_name(device)}; {cores}" if cuda else f"{platform.processor()} {cores}",
+        "versions": f"torch {torch.__version__}, Python {platform.python_version()}",
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def run(options: argparse.Namespace) -> None:
+    """All losses and seeds that are asked for; those whose results lie in the directory already are left as they are."""
+    from gibbsite.apps.speech import Plan
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        for loss in [options.only] if options.only else LOSSES:
+            result = options.out / f"{loss}-{seed}.json"
+            if result.exists():
+                continue
+            plan = Plan(
+                data="an4", loss=loss, layers=options.layers, width=options.width, dropout=0.2, order=options.order,
+                epochs=options.epochs, batch=options.batch, rate=options.rate, limit=options.limit, looks=4, seed=seed,
+                device=options.device,
+            )  # fmt: skip
+            row = measure(plan)
+            result.write_text(json.dumps(row) + "\n")
+            rates = {name: sum(e for e, _ in found) / sum(n for _, n in found) for name, found in row["test"].items()}
+            told = ", ".join(f"{name} {100 * rate:.2f} %" for name, rate in rates.items())
+            print(f"{loss}, seed {seed}: {told}; {epoch_seconds(row):.2f} s an epoch, {row['seconds']:.0f} s", flush=True)
+
+
+def epoch_seconds(row: dict) -> float:
+    """The median over the pieces of a run, the first of which compiles."""
+    times = sorted(look["seconds"] for look in row["looks"])
+    return times[len(times) // 2]
+
+
+def table(folder: Path) -> None:
+    """results/speech.json and results/speech.md, of all results in a directory."""
+    from gibbsite.apps.speech.edits import Edits
+    from gibbsite.apps.speech.scores import difference, error_rate
+
+    rows = [json.loads(path.read_text()) for path in sorted(folder.glob("*-[0-9]*.json"))]
+    found: dict[str, dict[int, list]] = {}
+    for row in rows:
+        for name, pairs in row["test"].items():
+            found.setdefault(name, {})[row["plan"]["seed"]] = pairs
+    pooled = {
+        name: [Edits(sum(e for e, _ in same), 0, 0, sum(n for _, n in same)) for same in zip(*seeds.values())]
+        for name, seeds in found.items()
+    }
+    lines = [
+        "| loss | phone errors, % by seed | all seeds, % | 95 % interval | less than CTC's by | seconds an epoch |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in [name for name in NAMES if name in found]:
+        seeds = [100 * sum(e for e, _ in pairs) / sum(n for _, n in pairs) for _, pairs in sorted(found[name].items())]
+        value, low, high = error_rate(pooled[name], seed=0)
+        gain = "" if name == "ctc" or "ctc" not in pooled else "{:.2f} ({:.2f} to {:.2f})".format(
+            *(100 * part for part in difference(pooled["ctc"], pooled[name], seed=0)))  # fmt: skip
+        times = sorted(epoch_seconds(row) for row in rows if name in row["test"])
+        lines.append(
+            f"| {NAMES[name]} | {', '.join(f'{seed:.2f}' for seed in seeds)} | {100 * value:.2f} | "
+            f"{100 * low:.2f} to {100 * high:.2f} | {gain} | {times[len(times) // 2]:.2f} |"
+        )
+    plan, weights = rows[0]["plan"], sorted({row["weight"] for row in rows if "weight" in row})
+    graphs = sorted({f"{NAMES[row['plan']['loss']]} {row['graph']}" for row in rows if "graph" in row})
+    about = [
+        __doc__.split("\n\n    python")[0],
+        f"{plan['encoder']} of {plan['layers']} layers, {plan['width']} wide, {plan['epochs']} epochs, batches of "
+        f"{plan['batch']}, rate {plan['rate']}, {plan['order']}-gram of phones; denominators: {'; '.join(graphs)}. "
+        f"Weights of the n-gram chosen for CTC: {', '.join(map(str, weights))}. {rows[0]['hardware']}; "
+        f"{rows[0]['versions']}; {rows[0]['date']}.",
+    ]
+    RESULTS.joinpath("speech.md").write_text("\n\n".join([*about, "\n".join(lines)]) + "\n")
+    RESULTS.joinpath("speech.json").write_text(json.dumps(rows) + "\n")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    given = arguments()
+    if given.data:
+        os.environ["GIBBSITE_DATA"] = str(Path(given.data).resolve())
+    table(given.table) if given.table else run(given)
