@@ -78,7 +78,7 @@ SEQUENCES = [
     lambda: D.Autoregressive(D.LSTM(3, 4, layers=2, seed=0), gb.Tokens(7, 3, 0)).after([1, 2]),
     lambda: D.kneser_ney(torch.tensor([[1, 2, 0, 0, 0]]), gb.Tokens(5, 3, 0)),
 ]
-APART = [S.Tempering, S.Independent]  # in tests of their own below
+APART = [S.Tempering, S.Independent, D.KenLM]  # in tests of their own below, or beside those of its files
 
 
 def classes(kernel):

@@ -461,6 +461,7 @@ ROWS = [
         "x: expected sequences",
     ),
     ("class_log_likelihood", lambda: D.class_log_likelihood([[1, 1]], tokens, [0]), "classes: expected int64 of shape (3,)"),
+    ("KenLM", lambda: D.KenLM("model.arpa", ["a"], 3), "words: expected '</s>' among them, the end of sequences, got 1"),
     ("label_model", lambda: E.label_model(bigram), "model: expected a gibbsite.distributions.NGram, got Autoreg"),
     ("read_arpa", lambda: D.read_arpa(__file__, 3), "where an ARPA file begins, got nothing"),
     ("perplexity", lambda: D.perplexity(D.Bernoulli([0.0]), [[1]]), "q.space: expected a gibbsite.Tokens, got Binary"),

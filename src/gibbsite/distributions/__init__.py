@@ -8,6 +8,7 @@ from .conditional import ConditionalNormal, FixedScale, OwnScale, SharedScale
 from .conditionals import LSTM, NGramTable
 from .factorised import Bernoulli, Independent
 from .incremental import Incremental
+from .kenlm import KenLM
 from .kneser_ney import kneser_ney
 from .latent import LatentNormal
 from .marginal import Marginal
@@ -31,6 +32,7 @@ __all__ = [
     "Funnel",
     "Incremental",
     "Independent",
+    "KenLM",
     "LatentNormal",
     "Marginal",
     "Mixture",

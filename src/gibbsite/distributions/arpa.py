@@ -37,7 +37,7 @@ def write_arpa(model: NGram, words: Sequence[str], path: str | Path) -> None:
         True
     """
     model, path = instance(model, NGram, "model", "; make one by kneser_ney"), Path(path)
-    words = [*_checked(words, model.space), START]
+    words = [*listed(words, model.space), START]
     sections = _sections(model)
     with atomic(path) as raw, _compressed(raw, path, "wb") as file:
         counts = "".join(f"ngram {n}={len(section.log_p)}\n" for n, section in enumerate(sections, 1))
@@ -86,7 +86,8 @@ class _Section(NamedTuple):
     first: int = 0
 
 
-def _checked(words: Sequence[str], space: Tokens) -> list[str]:
+def listed(words: Sequence[str], space: Tokens) -> list[str]:
+    """The words as a list, if they can stand in an ARPA file: one an id, that of eos being </s>."""
     words = list(words)
     if len(words) != space.vocabulary or words[space.eos] != END:
         got = f"{len(words)}" + (f", that of eos {words[space.eos]!r}" if len(words) > space.eos else "")

@@ -6,18 +6,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .. import random
 from .._fast import ngram as loops
 from ..check import instance
 from ..model import Distribution
-from ..random import Seed
-from ..space import Categorical, Tokens, whole
+from ..space import Tokens
 from .backoff import Backoff
 from .stepwise import Stepwise
 
 
 @final
-class NGram(Distribution, Stepwise):
+class NGram(Stepwise, Distribution):
     """log q(x) = sum_t log p(x_t | the last tokens before it), over the tokens up to the first eos, that one included.
 
     The ends of sequences are those of `Autoregressive`. For a context h and a token w that the model lists together p is
@@ -123,14 +121,6 @@ class NGram(Distribution, Stepwise):
             state = torch.where(missing, self.fallback[state].long(), state)
         return self.target[arc].long(), log_p + self.log_p[arc]
 
-    def conditionals(self, prefix: Int[Tensor, "n t"]) -> Float[Tensor, "n vocabulary"]:
-        """log p(next token | prefix), for prefixes of any length that no eos has ended."""
-        prefix = Categorical(prefix.shape[-1], self.space.vocabulary).check(prefix, "prefix") if prefix.shape[-1] else prefix
-        state = self.initial(len(prefix))
-        for token in prefix.unbind(1):
-            state, _ = self.step(state, token)
-        return self.conditionals_at(state)
-
     def conditionals_at(self, state: Int[Tensor, " n"]) -> Float[Tensor, "n vocabulary"]:
         """log p(next token | state): the unigrams', then what each longer context lists over what it backs off to."""
         chain = [state]
@@ -145,18 +135,6 @@ class NGram(Distribution, Stepwise):
             arc = torch.arange(len(row), device=count.device) + (first[context] - count.cumsum(0) + count)[row]
             table[row, word[arc].long()] = self.log_p[arc]
         return table
-
-    def sample(self, n: int, *, seed: Seed) -> Int[Tensor, "n length"]:
-        n = whole(n, "n", 0)
-        source = random.generator(seed, self.key.device)
-        x = torch.full((n, self.space.length), self.space.eos, device=self.key.device)
-        state, running = self.initial(n), torch.ones(n, dtype=torch.bool, device=self.key.device)
-        for t in range(self.space.length):
-            token = random.categorical(self.conditionals_at(state), source).to(x.device)
-            x[:, t] = torch.where(running, token, self.space.eos)
-            running = running & (token != self.space.eos)
-            state, _ = self.step(state, token)
-        return x
 
 
 def _longest(parent: Tensor) -> int:
