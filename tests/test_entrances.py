@@ -24,7 +24,7 @@ sequences = gb.Potential(lambda x: 0.0 * x.sum(-1), gb.Tokens(3, 4, 0))
 tilt = gb.Tilt(normal, lambda x: x.sum(-1))
 known = gb.Estimate(0.0, 0.1, -0.3, 0.3, ess=9.0, n=9)
 
-line = E.Graph.of([(0, 1, 1, 0.0)], end=1)
+line, silent = E.Graph.of([(0, 1, 1, 0.0)], end=1), E.Graph.of([(0, 1, E.EPSILON, 0.0, 1)], end=1)
 frames, ids, one = torch.zeros(1, 3, 4), torch.tensor([[1]]), torch.tensor([1])
 
 
@@ -788,6 +788,31 @@ ROWS = [
     ),
     ("CTCCRF", lambda: E.CTCCRF(line, ctc_weight=-1), "ctc_weight: expected a non-negative number, got -1"),
     ("CTCCRF", lambda: E.CTCCRF(line)(frames, 3 * ids, one, one), "labels: expected labels that the graph writes, 1, got 3"),
+    (
+        "CTCCRF",
+        lambda: E.CTCCRF(silent)(frames, ids, one, one),
+        "graph: expected arcs that read a label each",
+    ),
+    (
+        "forward",
+        lambda: E.forward(silent, frames, one),
+        "graph: expected arcs that read a label each",
+    ),
+    ("forward", lambda: E.forward(line, frames, one, 3), "semiring: expected a gibbsite.exact.Semiring, got int"),
+    ("best_paths", lambda: E.best_paths(line, frames, one, 0), "n: expected a positive integer, got 0"),
+    ("decode", lambda: E.decode([line], frames, one), "graph: expected a gibbsite.exact.Graph, got list"),
+    ("to_openfst", lambda: E.to_openfst("0 1 1 1"), "graph: expected a gibbsite.exact.Graph, got str"),
+    (
+        "from_openfst",
+        lambda: E.from_openfst("0 1 1"),
+        "line 1: expected 4 or 5 columns of an arc or 1 or 2 of an end",
+    ),
+    (
+        "from_openfst",
+        lambda: E.from_openfst("0 1 a b"),
+        "line 1: expected numbers for states, labels and weights",
+    ),
+    ("from_openfst", lambda: E.from_openfst(""), "text: expected the arcs and ends of a transducer, got none"),
     ("LFMMI", lambda: E.LFMMI(E.Graph), "denominator: expected a gibbsite.exact.Graph, got the class Graph"),
 ]
 
@@ -826,6 +851,8 @@ RESULTS = {
     "Bounds",
     "Particles",
     "Expectation",
+    "Decoded",
+    "Paths",
 }  # made by the package
 NOTHING_TO_CHECK = {"Barker", "Maximum", "Minimum"}  # no arguments
 INNER = {"compiled", "windows", "DiagonalWelford", "DenseWelford"}  # what `run` and `adapt` use, after their own checks

@@ -5,6 +5,7 @@ from .ctc import CTCCRF, LFMMI, ctc_loss, sequence_loss
 from .dependency import DependencyCRF
 from .enumerate import index, log_z, potentials, probabilities, states
 from .graph import EPSILON, Graph, GraphBatch
+from .graph_best import Decoded, Paths, best_paths, decode
 from .graph_compose import compose
 from .graph_epsilon import remove_epsilon
 from .graph_forward import forward
@@ -13,6 +14,7 @@ from .graph_trim import trim
 from .label_model import label_model
 from .labels import Grammar
 from .linear_chain import LinearChain
+from .openfst import from_openfst, to_openfst
 from .semi_markov import SemiMarkov
 from .structured import NBest
 from .topologies import ctc_graphs, ctc_topology, hmm_topology, linear
@@ -24,6 +26,7 @@ __all__ = [
     "CTCCRF",
     "EPSILON",
     "LFMMI",
+    "Decoded",
     "DependencyCRF",
     "Grammar",
     "Graph",
@@ -31,13 +34,17 @@ __all__ = [
     "Hypothesis",
     "LinearChain",
     "NBest",
+    "Paths",
     "SemiMarkov",
     "TreeCRF",
+    "best_paths",
     "compose",
     "ctc_graphs",
     "ctc_loss",
     "ctc_topology",
+    "decode",
     "forward",
+    "from_openfst",
     "hmm_topology",
     "index",
     "kaufman_log_z",
@@ -53,6 +60,7 @@ __all__ = [
     "sequence_loss",
     "states",
     "strip_log_z",
+    "to_openfst",
     "transition_matrix",
     "trim",
 ]

@@ -11,21 +11,26 @@ from torch.autograd.function import once_differentiable
 from ..check import instance
 from . import graph_loops, graph_matrix
 from .graph import Graph, GraphBatch, check_lengths
+from .graph_semiring import total
+from .semirings import Log, Semiring
+
+LOG = Log()
 
 
 def forward(
     graph: Graph | GraphBatch | Sequence[Graph],
     emissions: Float[Tensor, "batch frames labels"],
     lengths: Int[Tensor, " batch"],
-) -> Float[Tensor, " batch"]:
+    semiring: Semiring = LOG,
+) -> Float[Tensor, "*element batch"]:
     """log Z of each utterance: the log of the sum over paths of length lengths[b] of exp(their weights + emissions read).
 
     log Z_b = log sum over paths (a_1, ..., a_T) of exp(start + sum_t (weight(a_t) + emissions[b, t, label(a_t)]) + end)
 
     One graph serves all utterances, or each has its own. The result is in double precision, for differences of large numbers
     are taken of it; its gradients are posteriors: of labels at each frame for emissions, of arcs for weights that ask for
-    them.
-    -inf where no path has that length, with gradients 0. Emissions may be -inf, which forbids a label.
+    them. -inf where no path has that length, with gradients 0. Emissions may be -inf, which forbids a label. In another
+    `semiring` the total is the score of the best path, of the k best, ...; `best_paths` has the paths.
 
     References: Rabiner (1989), A tutorial on hidden Markov models.
 
@@ -35,8 +40,10 @@ def forward(
         >>> gb.exact.forward(anything, torch.zeros(1, 4, 3), torch.tensor([4])).exp().item()  # 3^4 paths
         81.0...
     """
-    batch = _batch(graph, emissions)
+    batch = as_batch(graph, emissions)
     check_emissions(emissions, lengths, batch)
+    if not isinstance(instance(semiring, Semiring, "semiring"), Log):
+        return total(batch, emissions, lengths, semiring)
     return _LogPartition.apply(emissions, batch.weight, batch.start, batch.end, batch, lengths)  # pyright: ignore
 
 
@@ -56,12 +63,15 @@ def check_emissions(emissions: Tensor, lengths: Tensor, batch: GraphBatch) -> No
         raise ValueError(f"emissions: expected finite numbers or -inf, got {emissions[b, t, k].item()} at {[b, t, k]}")
     if not batch.shared and len(batch.offsets) != len(emissions) + 1:
         raise ValueError(f"graphs: expected one an utterance, {len(emissions)}, got {len(batch.offsets) - 1}")
+    if len(batch.label) and int(batch.label.min()) < 0:
+        raise ValueError("graph: expected arcs that read a label each, some read nothing; call remove_epsilon first")
     if len(batch.label) and int(batch.label.max()) >= emissions.shape[2]:
         most = int(batch.label.max())
         raise ValueError(f"emissions: expected a column for each label of the graph, 0 to {most}, got {emissions.shape[2]}")
 
 
-def _batch(graph: Graph | GraphBatch | Sequence[Graph], emissions: Tensor) -> GraphBatch:
+def as_batch(graph: Graph | GraphBatch | Sequence[Graph], emissions: Tensor) -> GraphBatch:
+    """One graph for all, or one each, where the emissions are."""
     if isinstance(graph, Graph):
         return graph.to(emissions.device).batch
     if isinstance(graph, GraphBatch):

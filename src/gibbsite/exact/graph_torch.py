@@ -33,7 +33,7 @@ def log_partition(
     states of exp(alpha_T + end); beta is the same from the end, and an arc's posterior at t is
     exp(alpha_(t-1)(source) + weight + emission_t(label) + beta_t(target) - log Z).
     """
-    e_TVR, column_A = _columns(graph, emissions.detach().double())
+    e_TVR, column_A = side_by_side(graph, emissions.detach().double())
     frames, _, rows = e_TVR.shape
     weight_A1, start_S1, end_S1 = (x.detach().double()[:, None] for x in (graph.weight, graph.start, graph.end))
     length_SR = (lengths[None] if graph.shared else lengths[graph.owner][:, None]).to(emissions.device)
@@ -67,12 +67,12 @@ def log_partition(
     return log_z_GR.flatten(), Posteriors(labels_BTV, arcs_AR.T, starts_SR.T, ends_SR.T)
 
 
-def _columns(graph: GraphBatch, emissions: Tensor) -> tuple[Float[Tensor, "frames columns rows"], Int[Tensor, " arcs"]]:
+def side_by_side(graph: GraphBatch, emissions: Tensor) -> tuple[Float[Tensor, "frames columns rows"], Int[Tensor, " arcs"]]:
     """Emissions frame by frame, and the column that each arc reads: utterances are rows, or columns side by side."""
     if graph.shared:
         return emissions.permute(1, 2, 0), graph.label
-    side_by_side = emissions.transpose(0, 1).flatten(1)[:, :, None]
-    return side_by_side, graph.label + emissions.shape[2] * graph.owner[graph.source]
+    together = emissions.transpose(0, 1).flatten(1)[:, :, None]
+    return together, graph.label + emissions.shape[2] * graph.owner[graph.source]
 
 
 def _grouped(key: Int[Tensor, " arcs"], states: int) -> tuple[Int[Tensor, " arcs"], Int[Tensor, " states"]]:
