@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gibbsite._fast import chain
-from gibbsite.exact import chain_loops
+from gibbsite.exact import chain_loops, chain_paths
 
 from .chains import by_recursion, draw, scores
 
@@ -152,3 +152,56 @@ def test_a_second_backward_pass_gives_the_same():
     z = chain_loops.log_partition(node, edge, start, end, lengths).sum()
     first, second = (torch.autograd.grad(z, edge, retain_graph=True)[0] for _ in range(2))
     assert torch.equal(first, second) and first.any()
+
+
+@pytest.mark.parametrize("positions", [False, True], ids=["one table", "a table a position"])
+@pytest.mark.parametrize("forbidden", [0.0, 0.3])
+@pytest.mark.parametrize("length", [0, 1, 4])
+def test_the_best_labels_by_enumeration(length, forbidden, positions):
+    node, edge, start, end, _ = draw(1, 4, 5, seed=11, forbidden=forbidden, positions=positions)
+    value, labels = chain_loops.best_path(node, edge, start, end, torch.tensor([length]))
+    every, score = scores(node[0], edge[0] if positions else edge.expand(3, 5, 5), start, end, length)
+    torch.testing.assert_close(value[0], score.max(), atol=1e-13, rtol=0)
+    assert tuple(labels[0].tolist()) == (*every[int(score.argmax())], *[0] * (4 - length))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("positions", [False, True], ids=["one table", "a table a position"])
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+@pytest.mark.parametrize("size", [*SIZES, (3, 400, 4)], ids=str)
+def test_the_best_score_is_that_of_float64_and_of_its_labels(size, scale, positions, dtype):
+    given = draw(*size, seed=sum(size), scale=scale, forbidden=0.2, positions=positions, dtype=dtype)
+    node, edge, start, end = (t.double() for t in given[:-1])
+    value, labels = chain_loops.best_path(*given)
+    best = chain_paths.best_paths(1, node, edge, start, end, given[-1])[0][:, 0]
+    largest = max(float(t[t.isfinite()].abs().max()) for t in given[:-1] if t.numel())
+    # choices that the rounding of sums of two weights turned; float64 keeps and rounds sums of up to 2 T weights
+    own = 4 * size[1] ** 2 * largest * torch.finfo(torch.float64).eps
+    error, rounding = torch.finfo(dtype).eps * 6 * size[1] * largest, torch.finfo(dtype).eps
+    torch.testing.assert_close(value.double(), best, atol=error + own, rtol=rounding)
+    for row, length in enumerate(given[-1].tolist()):
+        y = labels[row].tolist()
+        assert not any(y[length:])
+        if length and value[row] > -torch.inf:
+            total = start[y[0]] + end[y[length - 1]] + sum(node[row, t, y[t]] for t in range(length))
+            tables = edge[row] if positions else edge.expand(size[1] - 1, *edge.shape)
+            total += sum(tables[t, y[t], y[t + 1]] for t in range(length - 1))
+            torch.testing.assert_close(value[row].double(), total, atol=own, rtol=rounding)
+
+
+def test_no_best_labels_where_all_are_forbidden():
+    node, edge, start, end, _ = draw(2, 3, 3, seed=4)
+    node[0, 1] = -torch.inf
+    value, labels = chain_loops.best_path(node, edge, start, end, torch.tensor([3, 3]))
+    assert value[0] == -torch.inf and value[1].isfinite() and not labels[0].any()
+
+
+def test_the_best_of_a_long_chain_is_as_sure_as_of_a_short_one():
+    """2^16 positions that add 1000 each, and a choice of 2^-7 between the labels of the last: sums in float32 lose it."""
+    node = torch.full((1, 1 << 16, 2), 1000.0)
+    node[0, -1, 1] += 2.0**-7
+    zeros = torch.zeros(2)
+    _, labels = chain_loops.best_path(node, torch.zeros(2, 2), zeros, zeros, torch.tensor([1 << 16]))
+    assert labels[0, -1] == 1
+    whole = node.sum(1)[0]
+    assert whole[0] == whole[1], "the mutant: whole scores are the same"

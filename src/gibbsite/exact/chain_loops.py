@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .._fast import chain, chain_log
+from .._fast import chain, chain_log, chain_path
 from .._fast.product import product
 from . import chain_forward
 
@@ -47,6 +47,32 @@ def log_partition(
         tensor([81.,  9.])
     """
     return _LogPartition.apply(node, edge, start, end, lengths)  # pyright: ignore
+
+
+@torch.no_grad()
+def best_path(
+    node: Float[Tensor, "B T K"],
+    edge: Float[Tensor, "..."],
+    start: Float[Tensor, " K"],
+    end: Float[Tensor, " K"],
+    lengths: Int[Tensor, " B"],
+) -> tuple[Float[Tensor, " B"], Int[Tensor, "B T"]]:
+    """The highest score of each chain and its labels, zeros beyond the chain; -inf and zeros where all are forbidden.
+
+    Example:
+        >>> import torch
+        >>> node, edge = torch.tensor([[[0.0, 1.0], [3.0, 0.0]]]), torch.tensor([[0.0, 0.0], [-torch.inf, 0.0]])
+        >>> score, labels = best_path(node, edge, torch.zeros(2), torch.zeros(2), torch.tensor([2]))
+        >>> score.tolist(), labels.tolist()
+        ([3.0], [[0, 0]])
+    """
+    given = _arrays((node, edge, start, end, lengths))
+    K, shared = node.shape[2], edge.ndim == 2
+    table = chain_path.padded(given.edge) if shared else given.edge
+    scores, paths = np.zeros(len(node)), np.zeros(node.shape[:2], np.int64)
+    wide, shift, step = (table.shape[1], 0, 0) if shared else (K, table[0].size if len(node) else 0, K * K)
+    chain_path.best(given.node, table.reshape(-1), wide, shift, step, *given[2:], scores, paths)
+    return torch.from_numpy(scores).to(node.dtype), torch.from_numpy(paths)
 
 
 class _Inputs(NamedTuple):

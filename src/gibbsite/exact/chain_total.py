@@ -1,9 +1,9 @@
-"""log Z of canonical chains: by compiled loops where there are any, else in torch."""
+"""log Z and the best labels of canonical chains: by compiled loops where there are any, else in torch."""
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from . import chain_forward, chain_loops
+from . import chain_forward, chain_loops, chain_paths
 
 
 def log_partition(
@@ -12,3 +12,13 @@ def log_partition(
     """log Z of each chain, differentiable any number of times; the arguments are those of `chain_forward.log_partition`."""
     way = chain_loops if chain_loops.covers(node, edge, start, end) else chain_forward
     return way.log_partition(node, edge, start, end, lengths)
+
+
+def best_path(
+    node: Float[Tensor, "B T K"], edge: Tensor, start: Tensor, end: Tensor, lengths: Int[Tensor, " B"]
+) -> tuple[Float[Tensor, " B"], Int[Tensor, "B T"]]:
+    """The highest score of each chain, -inf where all are forbidden, and its labels, 0 beyond the chain."""
+    if chain_loops.covers(node, edge, start, end):
+        return chain_loops.best_path(node, edge, start, end, lengths)
+    score, labels = chain_paths.best_paths(1, node, edge, start, end, lengths)
+    return score[:, 0], labels[:, 0]

@@ -15,7 +15,7 @@ from .chain_inputs import Canonical, canonical, check_chain
 from .chain_masks import Layout
 from .chain_paths import best_paths
 from .chain_score import score_labels, score_view
-from .chain_total import log_partition
+from .chain_total import best_path, log_partition
 from .semirings import Log
 from .structured import NBest, check_rows, checked, fold, hold, marginals, mean
 
@@ -124,9 +124,9 @@ class LinearChain(Distribution):
 
     def mode(self) -> Int[Tensor, "*batch T"]:
         """The most probable label sequence (Viterbi, 1967)."""
-        score, labels = best_paths(1, *self._canonical())
-        checked(score[:, 0])
-        return self._layout.spread(labels[:, 0]).view(self.mask.shape)
+        score, labels = best_path(*self._canonical())
+        checked(score)
+        return self._layout.spread(labels).view(self.mask.shape)
 
     def n_best(self, k: int) -> NBest:
         """The k most probable label sequences, best first."""
