@@ -37,8 +37,8 @@ from gibbsite.apps.tagging import (
     NeuralSoftmax,
     Words,
 )
+from gibbsite.apps.tagging.choice import score
 from gibbsite.apps.tagging.heads import Separate, Sum
-from gibbsite.apps.tagging.training import score
 
 _LAWS = ("softmax", "crf", "rnn-t", "crf-t-sum", "crf-t-separate")
 _NAMES = {

@@ -1,20 +1,25 @@
 """Neural taggers: what they answer, that they learn, go on after a stop, and are written and read."""
 
+import signal
+
 import pytest
 import torch
 
-from gibbsite.apps.tagging import Corpus, CorpusError, Sentence, evaluate
-from gibbsite.apps.tagging.batches import Bucketed, by_length
-from gibbsite.apps.tagging.heads import Separate
-from gibbsite.apps.tagging.learners import (
+from gibbsite.apps.tagging import (
     SGD,
     Adam,
+    Corpus,
+    CorpusError,
     NeuralCRF,
     NeuralCRFTransducer,
     NeuralRNNTransducer,
     NeuralSoftmax,
+    Sentence,
     Words,
+    evaluate,
 )
+from gibbsite.apps.tagging.batches import Bucketed, by_length
+from gibbsite.apps.tagging.heads import Separate
 from gibbsite.apps.tagging.neural import NeuralTagger
 from gibbsite.apps.tagging.tagger import load
 from gibbsite.apps.tagging.vocabulary import Vocabulary
@@ -106,6 +111,21 @@ def test_a_stopped_training_goes_on_to_the_same_bits(name, tmp_path):
     assert (tmp_path / "whole/metrics.jsonl").read_text() == (tmp_path / "stopped/metrics.jsonl").read_text()
     other = learner.fit(TRAIN, DEV, seed=1)
     assert not torch.equal(next(whole.parameters()), next(other.parameters())), "the mutant: another seed"
+
+
+def test_passes_are_told_over_both_stages_and_ctrl_c_ends_both(tmp_path):
+    learner, told = LEARNERS["crf-t"], []
+    learner.fit(TRAIN, seed=0, progress=lambda done, of: told.append((done, of)))
+    assert {of for _, of in told} == {5} and sorted({done for done, _ in told}) == [0, 1, 2, 3, 4, 5]
+    assert told == sorted(told)
+
+    def press(done, of):
+        if done == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(TRAIN, seed=0, out=tmp_path, progress=press)
+    assert (tmp_path / "first" / "checkpoint").exists() and not (tmp_path / "checkpoint").exists()
 
 
 def test_the_epoch_that_is_best_on_dev_is_kept(tmp_path):

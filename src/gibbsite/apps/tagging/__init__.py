@@ -4,11 +4,12 @@ from .corpus import Corpus, Sentence, sentences_of
 from .feature_crf import FeatureCRF
 from .features import FeatureTagger
 from .labels import LabelError, Labels
-from .learners import NeuralCRF, NeuralCRFTransducer, NeuralLearner, NeuralRNNTransducer, NeuralSoftmax, Pretrained, Words
+from .learners import NeuralCRF, NeuralCRFTransducer, NeuralLearner, NeuralRNNTransducer, NeuralSoftmax
 from .neural import NeuralTagger
+from .optimisers import SGD, Adam
 from .read import CorpusError
+from .reading import Pretrained, Words
 from .scores import Scores, SpanScore, accuracy, confusion, evaluate, headline, span_score
 from .spans import Span, spans
 from .tagger import Hypothesis, Learner, Tagger
 from .templates import USUAL, Templates
-from .training import SGD, Adam

@@ -1,7 +1,7 @@
 """The settings of neural taggers, one kind for each head."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -13,60 +13,14 @@ from ...learn import Average, fit
 from ...learn.schedule import Polynomial
 from ...random import Source
 from .batches import Bucketed
+from .choice import Choice
 from .corpus import Corpus
-from .encoder import Encoder
 from .heads import CRFTransducer, Head, LinearChainCRF, RNNTransducer, Separate, Softmax, Sum
-from .hugging_face import HuggingFace
 from .neural import NeuralTagger
+from .objective import Tagging
+from .optimisers import SGD, Adam
+from .reading import Pretrained, Words
 from .tagger import Learner
-from .training import SGD, Adam, Choice, Tagging
-from .word_encoder import WordEncoder
-
-
-class Reading(ABC):
-    """What reads the words, as a configuration."""
-
-    @abstractmethod
-    def make(self, sentences: Sequence[Sequence[str]], source: Source) -> Encoder:
-        """An encoder for sentences like these."""
-
-
-@final
-@dataclass(frozen=True)
-class Words(Reading):
-    """Word vectors, a convolution over characters, LSTMs in both directions."""
-
-    word_size: int = 100
-    """Components of a word's vector."""
-    filters: int = 50
-    """Filters of each width over characters."""
-    hidden: int = 200
-    """Units of each direction."""
-    layers: int = 1
-    """Layers of LSTMs."""
-    dropout: float = 0.33
-    """How much is dropped of what each layer is given."""
-    word_dropout: float = 0.25
-    """How readily rare words are read as unknown."""
-    vectors: Path | None = None
-    """A text file of word vectors to begin with; `word_size` is then theirs."""
-
-    def make(self, sentences: Sequence[Sequence[str]], source: Source) -> Encoder:
-        return WordEncoder.of(sentences, **vars(self), source=source)
-
-
-@final
-@dataclass(frozen=True)
-class Pretrained(Reading):
-    """A network of Hugging Face and its tokenizer."""
-
-    name: str
-    """The folder that they are in, or their name on the hub."""
-    dropout: float = 0.1
-    """How much is dropped of what it says."""
-
-    def make(self, sentences: Sequence[Sequence[str]], source: Source) -> Encoder:
-        return HuggingFace.load(self.name, dropout=self.dropout)
 
 
 @dataclass(frozen=True)
@@ -104,31 +58,38 @@ class NeuralLearner(Learner, ABC):
         out: Path | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> NeuralTagger:
-        """A tagger trained on a corpus, with the averaged weights of the epoch that is best on `dev`."""
+        """A tagger trained on a corpus, with the averaged weights of the epoch that is best on `dev`.
+
+        Ctrl-C ends the step, saves and raises KeyboardInterrupt: with `out`, the same call goes on.
+        """
         first = self.before()
-        tagger = self._made(train, random.substream(seed, 0)) if first is None else self._follows(
-            first.fit(train, dev, seed=seed, device=device, out=out and out / "first", progress=None)
-        )  # fmt: skip
+        if first is None:
+            tagger, before = self._made(train, random.substream(seed, 0)), 0
+        else:
+            before = first.epochs
+            told = None if progress is None else lambda done, of: progress(done, before + self.epochs)
+            tagger = self._follows(first.fit(train, dev, seed=seed, device=device, out=out and out / "first", progress=told))
         tagger = tagger.to(device)
         data = self._data(tagger, train, seed, device)
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-        objective, steps = Tagging(tagger), len(data)
+        objective, steps, done = Tagging(tagger), len(data), 0
         average = Average(tagger, self.decay)
         choice = Choice(tagger, average, train, dev, steps, out)
-        done = 0
 
         def tell(more: int) -> None:
             nonlocal done
             done += more
             if progress is not None:
-                progress(done // steps, self.epochs)
+                progress(before + done // steps, before + self.epochs)
 
-        fit(
+        fitted = fit(
             objective, data, optimiser=self.optimiser.make(objective.parameters()), steps=self.epochs * steps, batch=1,
             seed=random.substream(seed, 1) % 2**63, schedule=Polynomial(self.epochs * steps), average=average,
             clip=self.clip, out=out, save_every=steps, log_every=steps, listener=choice, progress=tell,
         )  # fmt: skip
+        if fitted.interrupted:
+            raise KeyboardInterrupt
         tagger.load_state_dict(choice.weights)
         return tagger.requires_grad_(False)
 

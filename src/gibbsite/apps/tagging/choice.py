@@ -1,77 +1,17 @@
-"""How neural taggers learn: the objective, and the choice of weights by their score on sentences kept apart."""
+"""The choice of weights by their score on sentences that are kept apart."""
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
-import torch
-from torch import Tensor, nn
-
 from ...files import append_line, read_lines
-from ...learn import Average, Objective, Report
-from ...random import Source
+from ...learn import Average
 from .corpus import Corpus
 from .neural import NeuralTagger
 from .scores import accuracy
 from .spans import are_spans, spans
 from .tagger import load
-
-
-@final
-class Tagging(Objective):
-    """The head's loss of a batch, a word: sum_sentences loss / words. `nats` is the sum.
-
-    Batches have about as many words each, so that every word of the corpus weighs about the same.
-    """
-
-    def __init__(self, tagger: NeuralTagger):
-        super().__init__()
-        self.tagger = tagger
-
-    def forward(self, data: list[dict[str, Tensor]], *, seed: Source) -> Report:
-        total, words, metrics = torch.zeros((), device=data[0]["mask"].device), 0, {}
-        for batch in data:
-            features = self.tagger.encoder(batch, source=seed)
-            found = self.tagger.head.loss(features, batch["mask"], batch["labels"], source=seed)
-            total, words, metrics = total + found.values.sum(), words + batch["mask"].sum(), found.metrics
-        return Report(total / words, {"nats": total.detach(), **metrics})
-
-
-class Optimiser(ABC):
-    """What follows the gradient, as a configuration."""
-
-    @abstractmethod
-    def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """The optimiser of these parameters."""
-
-
-@final
-@dataclass(frozen=True)
-class Adam(Optimiser):
-    """Adam (Kingma and Ba, 2015)."""
-
-    rate: float = 2e-3
-    """Its learning rate at the start."""
-
-    def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.Adam(parameters, self.rate, betas=(0.9, 0.99))
-
-
-@final
-@dataclass(frozen=True)
-class SGD(Optimiser):
-    """Stochastic gradient descent with momentum."""
-
-    rate: float = 0.1
-    """Its learning rate at the start."""
-    momentum: float = 0.9
-    """How much of the last step goes on."""
-
-    def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(parameters, self.rate, self.momentum)
 
 
 def score(tagger: NeuralTagger, corpus: Corpus) -> float:
