@@ -1,6 +1,7 @@
 """`gibbsite speech`: learning, resuming, transcribing and scoring a user's own recordings, and what it says of mistakes."""
 
 import json
+import math
 import shutil
 
 import numpy as np
@@ -83,6 +84,20 @@ def test_errors_are_counted_of_a_part_or_a_manifest(run, spoken, capsys, tmp_pat
     assert "gibbsite speech evaluate" in (run / "report.html").read_text()
 
 
+def test_lists_of_the_best_are_written(run, spoken, tmp_path, capsys):
+    out = tmp_path / "list.jsonl"
+    assert command("speech nbest", run, "--out", out, "--n", 3) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 12 and rows[0]["id"] == "test0" and len(rows[0]["ref"]) == 4
+    for row in rows:
+        scores = [score for _, score in row["hyps"]]
+        assert row["onebest"] == row["hyps"][0][0] and len(scores) == 3 and scores == sorted(scores, reverse=True)
+        assert sum(map(math.exp, scores)) < 1 + 1e-6
+    assert command("speech decode", run, spoken / "test0.npy", "--beam", 50) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split("\t")[1] == rows[0]["onebest"]
+    assert command("speech nbest", run, "--out", out) == 2 and "is not overwritten" in capsys.readouterr().err
+
+
 def test_an_interrupted_run_goes_on_bit_for_bit(run, spoken, tmp_path, monkeypatch, capsys):
     from gibbsite.apps.speech import training
 
@@ -115,6 +130,8 @@ def test_an_interrupted_run_goes_on_bit_for_bit(run, spoken, tmp_path, monkeypat
         ("speech train --data manifest --train none.jsonl --units characters --out OUT", "cannot be read as a manifest"),
         ("speech decode RUN none.wav", "none.wav: cannot be read"),
         ("speech evaluate RUN --of none.jsonl", "none.jsonl: cannot be read as a manifest"),
+        ("speech decode RUN a.npy --beam -1", "--beam: expected at least 0, got -1"),
+        ("speech nbest RUN --out OUT --n 0", "--n: expected at least 1, got 0"),
         ("sample RUN -n 1", "its Recogniser gives models of contexts, and is not one itself"),
     ],
 )

@@ -24,7 +24,7 @@ Energy-based models: sampled exactly, with every number beside its error.
 commands:
   run RECIPE       run an experiment and write a report: {recipes}
   recipes          say what each recipe does
-  speech COMMAND   learn to recognise speech, transcribe it, count errors: train, decode, evaluate
+  speech COMMAND   learn to recognise speech, transcribe it, count errors: train, decode, nbest, evaluate
   resume RUN       go on with a training run that was interrupted or killed
   report RUN       make a run's report.html again from what it saved
 

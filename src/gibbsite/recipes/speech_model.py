@@ -38,9 +38,16 @@ class Learned:
         """Units as text."""
         return ("" if self.plan.units == "characters" else " ").join(units)
 
-    def best(self, utterance: Utterance) -> tuple[str, ...]:
-        """The units on the most probable path."""
+    def heard(self, utterance: Utterance, beam: int = 0) -> tuple[str, ...]:
+        """The units on the most probable path, or the most probable units that a search with a beam finds."""
+        if beam:
+            return self.listed(utterance, 1, beam)[0][0]
         return self.alphabet.decode(self.criterion.best(scores_of(utterance, self.recogniser)))
+
+    def listed(self, utterance: Utterance, count: int, beam: int) -> list[tuple[tuple[str, ...], float]]:
+        """The most probable units, each with log p(y | x), best first."""
+        found = self.criterion.listed(scores_of(utterance, self.recogniser), count, beam)
+        return [(self.alphabet.decode(labels), score) for labels, score in found]
 
 
 def asked(plan: Plan, of: str) -> tuple[Sequence[Utterance], Units]:

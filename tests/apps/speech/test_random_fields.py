@@ -143,3 +143,26 @@ def test_a_graph_that_cannot_read_so_few_frames_is_named():
     with pytest.raises(SpeechError, match="expected frames that some path can read, got 2"):
         best_path(linear([1, 2, 1]), torch.zeros(2, 3))
     assert best_path(ctc_topology(2), torch.zeros(1, 2)).shape == (1,)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lists_are_the_most_probable_with_their_probabilities(seed, device):
+    x = scores(CLASSES, device, seed)
+    for criterion in (CTC(CLASSES), CTCRandomField(CLASSES, TRANSCRIPTS, 2).to(device)):
+        field = isinstance(criterion, CTCRandomField)
+        weights = ctc_paths(criterion, x) if field else ctc_paths_without(x)
+        sums = {labels: log_sum([w for w, _ in paths]) for labels, paths in gathered(weights).items()}
+        log_z = log_sum(sums.values())
+        best = sorted(sums, key=lambda labels: -sums[labels])[:6]
+        found = criterion.listed(x, 6, 200)
+        assert [tuple(labels) for labels, _ in found] == best
+        assert [score for _, score in found] == pytest.approx([sums[labels] - log_z for labels in best])
+    with pytest.raises(SpeechError, match="expected a recogniser by CTC or CTC-CRF, got one by LF-MMI"):
+        HMMRandomField(CLASSES, TRANSCRIPTS, 2).listed(scores(8), 1, 1)
+
+
+def ctc_paths_without(x):
+    """(labels, weight) of every path of CTC."""
+    log_p = x.log_softmax(-1).cpu()
+    for path in itertools.product(range(CLASSES), repeat=len(x)):
+        yield tuple(collapsed(list(path))), sum(log_p[t, k] for t, k in enumerate(path)), path

@@ -8,6 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...distributions import NGram
+from ...exact import Hypothesis, prefix_beam_search
 from .alphabet import BLANK
 
 
@@ -34,6 +36,10 @@ class Criterion(nn.Module, ABC):
         """The labels of one utterance's most probable path."""
 
     @abstractmethod
+    def listed(self, scores: Float[Tensor, "frames classes"], count: int, beam: int) -> list[tuple[list[int], float]]:
+        """The most probable label sequences that a search with so wide a beam finds, each with log p(y | x), best first."""
+
+    @abstractmethod
     def aligned(self, scores: Float[Tensor, "frames classes"], labels: Int[Tensor, " labels"]) -> Int[Tensor, " frames"]:
         """The class of each frame on the most probable path of these labels."""
 
@@ -55,8 +61,21 @@ class CTC(Criterion):
     def best(self, scores: Tensor) -> list[int]:
         return collapsed(scores.argmax(-1).tolist())
 
+    def listed(self, scores: Tensor, count: int, beam: int) -> list[tuple[list[int], float]]:
+        found = searched(scores.log_softmax(-1), count, beam)
+        return [(list(each.labels), each.log_ctc) for each in found]
+
     def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:
         return forced(scores.log_softmax(-1), labels)
+
+
+def searched(
+    log_p: Float[Tensor, "frames classes"], count: int, beam: int, language: NGram | None = None
+) -> list[Hypothesis]:
+    """Prefix beam search of one utterance, with log p_LM added if there is a language model."""
+    lengths = torch.tensor([len(log_p)])
+    options = {"beam": max(beam, count), "n_best": count, "blank": BLANK, "language_model": language}
+    return prefix_beam_search(log_p[None].cpu(), lengths, **options)[0]
 
 
 def frames_needed(labels: Int[Tensor, " labels"]) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import final
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
@@ -10,7 +11,7 @@ from torch.nn import functional
 from ...exact import compose, ctc_topology, forward, label_model
 from .alphabet import BLANK
 from .best_path import best_path
-from .criterion import Criterion, forced, frames_needed
+from .criterion import Criterion, forced, frames_needed, searched
 from .label_ngram import Fixed, label_ngram, log_probability
 
 
@@ -45,6 +46,12 @@ class CTCRandomField(Criterion):
         graph = self.graph.on(scores.device)
         written = graph.output[best_path(graph, scores)]
         return written[written >= 0].tolist()
+
+    def listed(self, scores: Tensor, count: int, beam: int) -> list[tuple[list[int], float]]:
+        log_p, length = scores.log_softmax(-1), torch.tensor([len(scores)])
+        log_z = float(forward(self.graph.on(scores.device), log_p[None], length))
+        found = searched(log_p, count, beam, self.ngram.value)
+        return [(list(each.labels), each.score - log_z) for each in found]
 
     def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:
         return forced(scores, labels)

@@ -11,6 +11,7 @@ from ...exact import compose, forward, hmm_topology, label_model, restrict
 from .alphabet import BLANK
 from .best_path import best_path
 from .criterion import Criterion
+from .errors import SpeechError
 from .label_ngram import Fixed, label_ngram
 
 
@@ -51,6 +52,12 @@ class HMMRandomField(Criterion):
         graph = self.graph.on(scores.device)
         written = graph.output[best_path(graph, scores)]
         return written[(written >= 0) & (written != self.silence)].tolist()
+
+    def listed(self, scores: Tensor, count: int, beam: int) -> list[tuple[list[int], float]]:
+        raise SpeechError(
+            "lists of transcripts: expected a recogniser by CTC or CTC-CRF, got one by LF-MMI, which has no blank to search "
+            "prefixes with; its most probable path is what it has: leave --beam out"
+        )
 
     def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:
         graph = restrict(self.graph.value, self._framed(labels)[None].cpu(), torch.tensor([len(labels) + 2]))
