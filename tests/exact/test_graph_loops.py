@@ -83,6 +83,17 @@ def test_a_path_that_falls_far_behind_is_not_lost():
     assert torch.equal(got, -100.0 * LENGTHS.clamp(min=1).double())
 
 
+def test_a_path_that_underflows_from_both_ends_is_not_lost():
+    """Far behind after the first frame and before the last, far ahead between: alpha beta alone would not miss it."""
+    graph = Graph.of([(0, 1, 0, 0.0), (1, 1, 0, 0.0), (0, 2, 1, 0.0), (2, 2, 1, 0.0)], end={1: 0.0, 2: 0.0}).batch
+    e = torch.zeros(1, 7, 2, dtype=torch.float64)
+    e[0, [0, -1], 1], e[0, 1:-1, 0] = -800.0, -600.0  # the first path weighs -3000, the second -1600
+    z, sure = certain(graph, e, torch.tensor([7]))
+    assert not sure[0] and z[0] < -2999  # the mutant: scaled numbers alone
+    got, counts = graph_loops.log_partition(graph, e, torch.tensor([7]), posteriors=True, weights=False)
+    assert float(got[0]) == -1600.0 and counts.emissions[0, :, 1].tolist() == [1.0] * 7
+
+
 def test_frames_computed_again_for_lack_of_memory_change_nothing(monkeypatch):
     graph, e = random_graph(5, 14, 4, seed=1).batch, emissions(4)
     whole, counts = graph_loops.log_partition(graph, e, LENGTHS, posteriors=True, weights=False)

@@ -65,9 +65,20 @@ def test_underflow_is_seen_and_logarithms_are_taken(device):
     assert float(z) == float(expected) == pytest.approx(-744.9) and torch.equal(counts.emissions, known.emissions)
 
 
+def test_a_path_that_underflows_from_both_ends_is_not_lost(device):
+    """Far behind after the first frame and before the last, far ahead between: alpha beta alone would not miss it."""
+    graph = Graph.of([(0, 1, 0, 0.0), (1, 1, 0, 0.0), (0, 2, 1, 0.0), (2, 2, 1, 0.0)], end={1: 0.0, 2: 0.0})
+    x = torch.zeros(1, 7, 2, dtype=torch.float64)
+    x[0, [0, -1], 1], x[0, 1:-1, 0] = -800.0, -600.0  # the first path weighs -3000, the second -1600
+    graph, x, lengths = graph.to(device).batch, x.to(device), torch.tensor([7])
+    assert graph_matrix._scaled(graph, x, lengths) is None
+    (z, counts), _ = both(graph, x, lengths)
+    assert float(z) == pytest.approx(-1600.0) and counts.emissions[0, :, 1].tolist() == [1.0] * 7
+
+
 def test_mutant_underflow_that_is_not_seen(device, monkeypatch):
     graph, x, lengths = underflowing(device)
-    monkeypatch.setattr(graph_matrix, "_TINY", -1.0)  # a bound that nothing exceeds
+    monkeypatch.setattr(graph_matrix, "_LOST", 1e300)  # a bound that nothing exceeds
     assert abs(float(graph_matrix._scaled(graph, x, lengths)[0]) + 744.9) > 0.1
 
 

@@ -4,6 +4,7 @@ For devices that do one large operation as fast as a small one. A group is what 
 common. Legend: G groups, S states, R utterances, T frames, V labels.
 """
 
+import math
 import warnings
 import weakref
 from typing import NamedTuple, final
@@ -34,6 +35,7 @@ class _Plan(NamedTuple):
     end_S: Float[Tensor, " S"]
     largest: Float[Tensor, " 3"]
     arcs: int
+    gain: float
 
 
 _plans: weakref.WeakKeyDictionary[GraphBatch, _Plan] = weakref.WeakKeyDictionary()
@@ -59,23 +61,29 @@ def _scaled(graph: GraphBatch, emissions: Tensor, lengths: Tensor) -> tuple[Tens
 
     With x_t = exp(emissions_t - their largest), r_t(g) = x_t(label of g) sum over arcs a of g of exp(weight) alpha(source),
     alpha_t(s) = sum over groups g into s of r_t(g) / c_t where c_t makes the sum 1, and beta alike from the end with its
-    largest value 1. What is below the smallest number at a frame is lost: at most (arcs times that number) beta, which is
-    compared with sum alpha beta at each frame.
+    largest value 1. What is below the smallest number at a frame is lost: less than `loss` = (arcs and states times that
+    number) in the unit of the frame. From alpha it is lost; to beta it is added, so that no beta is too small and what was
+    lost would have come to at most the unit of beta. The sum of it all is compared with Z.
     """
     plan = _plan(graph)
-    e_TVR = emissions.detach().double().permute(1, 2, 0)
+    here_TR = torch.arange(emissions.shape[1], device=emissions.device)[:, None] < lengths.to(emissions.device)
+    e_TVR = torch.where(here_TR[:, None], emissions.detach().double().permute(1, 2, 0), 0)
     largest_TR = e_TVR.amax(1)
     largest_TR = torch.where(largest_TR > -torch.inf, largest_TR, 0)
     x_TVR = (e_TVR - largest_TR[:, None]).exp()
-    here_TR = torch.arange(len(e_TVR), device=e_TVR.device)[:, None] < lengths.to(e_TVR.device)
     alpha_SR, r_TGR, c_TR = _forward(plan, x_TVR, here_TR)
-    ends_R = (alpha_SR * plan.end_S[:, None]).sum(0)
-    scales_R = ((c_TR.log() + largest_TR + plan.largest[0]) * here_TR).sum(0)
-    labels_TVR, shared_TR = _backward(plan, x_TVR, here_TR, r_TGR)
-    lost_R = torch.where(here_TR, plan.arcs * _TINY / shared_TR, 0).sum(0) + graph.states * _TINY / ends_R
-    if not bool((lost_R < _LOST).all()):
+    loss = 4 * _TINY * (plan.arcs + graph.states)
+    labels_TVR, most_TR = _backward(plan, x_TVR, here_TR, r_TGR, loss)
+    read_TR = torch.where(here_TR, largest_TR + plan.largest[0], 0)
+    before_TR = (c_TR.log() + read_TR).cumsum(0)  # the unit of alpha after each frame, and of beta before it
+    behind_TR = (most_TR.log() + read_TR).flip(0).cumsum(0).flip(0)
+    log_z_R = (alpha_SR * plan.end_S[:, None]).sum(0).log() + before_TR[-1]
+    units_TR = torch.where(here_TR, (before_TR - c_TR.log()) + (behind_TR - most_TR.log() - read_TR), -torch.inf)
+    worst_R = torch.maximum(units_TR.amax(0), behind_TR[0]) + plan.gain
+    lost_R = worst_R + math.log(4 * graph.states * loss * (len(x_TVR) + 1)) - log_z_R
+    if not bool((lost_R < math.log(_LOST)).all()):
         return None
-    return ends_R.log() + scales_R + plan.largest[1] + plan.largest[2], labels_TVR.permute(2, 0, 1)
+    return log_z_R + plan.largest[1] + plan.largest[2], labels_TVR.permute(2, 0, 1)
 
 
 def _forward(plan: _Plan, x_TVR: Tensor, here_TR: Tensor) -> tuple[Tensor, list[Tensor], Float[Tensor, "T R"]]:
@@ -91,20 +99,22 @@ def _forward(plan: _Plan, x_TVR: Tensor, here_TR: Tensor) -> tuple[Tensor, list[
     return alpha_SR, r_TGR, c_TR
 
 
-def _backward(plan: _Plan, x_TVR: Tensor, here_TR: Tensor, r_TGR: list[Tensor]) -> tuple[Tensor, Float[Tensor, "T R"]]:
-    labels_TVR, shared_TR = torch.zeros_like(x_TVR), torch.ones_like(here_TR, dtype=torch.float64)
-    beta_SR = plan.end_S[:, None].expand(-1, x_TVR.shape[2])
+def _backward(
+    plan: _Plan, x_TVR: Tensor, here_TR: Tensor, r_TGR: list[Tensor], loss: float
+) -> tuple[Tensor, Float[Tensor, "T R"]]:
+    """Shares of the labels at each frame, and what beta was divided by."""
+    labels_TVR, most_TR = torch.zeros_like(x_TVR), torch.ones_like(here_TR, dtype=torch.float64)
+    beta_SR = (plan.end_S[:, None] + loss).expand(-1, x_TVR.shape[2])
     for t in reversed(range(len(x_TVR))):
         beta_GR = beta_SR[plan.target_G]
         share_GR = r_TGR[t] * beta_GR
         shared_R = share_GR.sum(0)
         share_VR = torch.sparse.mm(plan.label_VG, share_GR / torch.where(shared_R > 0, shared_R, 1))
         labels_TVR[t, : len(share_VR)] = share_VR * here_TR[t]
-        shared_TR[t] = shared_R
-        earlier_SR = torch.sparse.mm(plan.weight_SG, beta_GR * x_TVR[t][plan.label_G])
-        most_R = earlier_SR.amax(0)
-        beta_SR = torch.where(here_TR[t], earlier_SR / torch.where(most_R > 0, most_R, 1), beta_SR)
-    return labels_TVR, shared_TR
+        earlier_SR = torch.sparse.mm(plan.weight_SG, beta_GR * x_TVR[t][plan.label_G]) + loss
+        most_TR[t] = torch.where(here_TR[t], earlier_SR.amax(0), 1)
+        beta_SR = torch.where(here_TR[t], earlier_SR / most_TR[t] + loss, beta_SR)
+    return labels_TVR, most_TR
 
 
 def _plan(graph: GraphBatch) -> _Plan:
@@ -124,13 +134,14 @@ def _made(graph: GraphBatch) -> _Plan:
     group, group_A = (graph.target * labels + graph.label).unique(return_inverse=True)
     target_G, label_G = group // labels, group % labels
     number_G, ones_G = torch.arange(len(group), device=group.device), torch.ones_like(group, dtype=torch.float64)
+    gain = math.log(max(float(torch.zeros_like(start_S).index_add(0, graph.source, weight_A).max()), 1.0))
     sizes = {"G": len(group), "S": graph.states, "V": labels}
     return _Plan(
         _matrix(group_A, graph.source, weight_A, sizes["G"], sizes["S"]),
         _matrix(graph.source, group_A, weight_A, sizes["S"], sizes["G"]),
         _matrix(target_G, number_G, ones_G, sizes["S"], sizes["G"]),
         _matrix(label_G, number_G, ones_G, sizes["V"], sizes["G"]),
-        target_G, label_G, start_S, end_S, largest, len(graph.weight),
+        target_G, label_G, start_S, end_S, largest, len(graph.weight), gain,
     )  # fmt: skip
 
 
