@@ -2,6 +2,7 @@
 
 from . import apps, datasets, diagnose, distributions, estimate, exact, learn, models, processes, sample
 from .algebra import Geometric, Path, Product, Pullback, Tempered, Tilt
+from .apps import text
 from .estimate.ais import ais
 from .estimate.bracket import bracket
 from .estimate.estimate import Estimate

@@ -1,3 +1,3 @@
 """Applications: each a package of its own that puts the parts of the library to one use."""
 
-from . import speech, tagging
+from . import speech, tagging, text

@@ -22,7 +22,8 @@ class DatasetError(Exception):
 @final
 @dataclass(frozen=True)
 class Source:
-    """One file of a data set: `url` is where the public copy lies, `folder` its place under $GIBBSITE_DATA or the cache.
+    """One file of a data set: `url` is where the public copy lies (empty: a file that the user brings), `folder` its place
+    under $GIBBSITE_DATA or the cache.
 
     A file may come in several `forms`, file name -> decoder; `sha256` is the digest of what each decodes to, so that
     a copy compressed anew is still the same data.
@@ -52,6 +53,12 @@ class Source:
 
     def _fetch(self) -> bytes:
         form, folder = self.url.rsplit("/", 1)[-1], cache() / self.folder
+        if not self.url:
+            looked = ", ".join(str(place / self.folder) for place in places())
+            names = " or ".join(self.forms)
+            raise DatasetError(
+                f"{names}: not found in {looked}; put a copy with SHA-256 {self.sha256} (decoded) into {folder}"
+            )
         try:
             with urllib.request.urlopen(self.url, timeout=_TIMEOUT) as answer:
                 raw = answer.read()
