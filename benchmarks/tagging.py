@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from _harness import RESULTS, heading, machine, table
+from _harness import RESULTS, machine, table
 
 from gibbsite.apps.tagging import (
     Corpus,
@@ -85,7 +85,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        return f"{self.task}-{self.law}-{self.seed}{'-small' if self.small else ''}"
+        return f"{self.task}-{self.law}-{self.seed}-{self.device.split(':')[0]}{'-small' if self.small else ''}"
 
     def learner(self) -> NeuralLearner:
         """What is trained."""
@@ -178,24 +178,32 @@ def page(runs: list[dict[str, Any]]) -> str:
     for task in TASKS:
         of_task = [run for run in runs if run["task"] == task]
         if of_task:
-            rows = [_row(law, [run for run in of_task if run["law"] == law]) for law in _LAWS]
-            columns = ["law of the labels", "seeds", TASKS[task].score, "development", "-log p a word", "minutes"]
-            parts.append(f"## {TASKS[task].name}\n\n{table(columns, [row for row in rows if row])}")
-    devices = ", ".join(sorted({run["machine"]["device"] for run in runs}))
+            groups = {(law, run["machine"]["device"]): None for law in _LAWS for run in of_task if run["law"] == law}
+            rows = [_row(law, device, of_task) for law, device in groups]
+            columns = ["law of the labels", "on", "seeds", TASKS[task].score, "development", "-log p a word", "minutes"]
+            parts.append(f"## {TASKS[task].name}\n\n{table(columns, rows)}")
     small = "**Small runs: the numbers say nothing.**\n\n" if any(run["small"] for run in runs) else ""
-    top = heading({"question": __doc__, "machine": runs[-1]["machine"]}) if runs else ""
     note = (
-        "Mean and standard deviation over seeds, in per cent. -log p a word, in nats, is exact for the softmax, the "
+        "Mean and standard deviation over seeds, in per cent. -log p a word, in nats, is exact for the softmax, the\n"
         "linear-chain CRF and the RNN transducer; a CRF transducer's is a lower bound, with the Z of its beam."
     )
-    return f"{top}\nTrained on: {devices}. {note}\n\n{small}" + "\n".join(parts)
+    return f"{(__doc__ or '').strip()}\n\n{_machines(runs)}\n{note}\n\n{small}" + "\n".join(parts)
 
 
-def _row(law: str, runs: list[dict[str, Any]]) -> list[str]:
-    if not runs:
-        return []
+def _machines(runs: list[dict[str, Any]]) -> str:
+    """A line a device: its machine, the days, the versions."""
+    lines = {}
+    for run in runs:
+        m = run["machine"]
+        versions = ", ".join(f"{name} {m['versions'][name]}" for name in ("torch", "numpy", "numba"))
+        lines.setdefault((m["device"], f"{m['cpus']} x {m['cpu']}, Python {m['python']}; {versions}"), set()).add(m["date"])
+    return "".join(f"- {device}: {', '.join(sorted(days))}, {rest}.\n" for (device, rest), days in sorted(lines.items()))
+
+
+def _row(law: str, device: str, runs: list[dict[str, Any]]) -> list[str]:
+    runs = [run for run in runs if run["law"] == law and run["machine"]["device"] == device]
     percent = [_spread([100 * run[name] for run in runs], 2) for name in ("test", "dev")]
-    return [_NAMES[law], str(len(runs)), *percent, _spread([run["nats"] for run in runs], 4),
+    return [_NAMES[law], device, str(len(runs)), *percent, _spread([run["nats"] for run in runs], 4),
             _spread([run["minutes"] for run in runs], 1)]  # fmt: skip
 
 
