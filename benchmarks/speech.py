@@ -63,12 +63,12 @@ def weighed(graph, weight: float):
 
 def with_ngram(rows, held_out, field):
     """CTC's scores with the n-gram of the labels, weighed as is best on held-out utterances."""
-    from gibbsite.apps.speech.best_path import best_path
+    from gibbsite.apps.speech.criterion import written
+
+    graphs = {weight: weighed(field.graph.value, weight) for weight in WEIGHTS}
 
     def best(scores, weight):
-        graph = field.graph.on(scores.device)
-        written = graph.output[best_path(weighed(graph, weight), scores.log_softmax(-1))]
-        return written[written >= 0].tolist()
+        return written(graphs[weight], scores.log_softmax(-1)[None], torch.tensor([len(scores)]))[0]
 
     errors = {weight: sum(e for e, _ in decoded(held_out, partial(best, weight=weight))) for weight in WEIGHTS}
     weight = min(errors, key=lambda w: errors[w])
@@ -89,7 +89,7 @@ def measure(plan) -> dict:
         for part in (given.corpus.test, given.corpus.validation)
     ]
     row = {"plan": asdict(plan), "looks": looks, "loss": [line["loss"] for line in fitted.metrics], "seconds": seconds}
-    row["test"] = {plan.loss: decoded(parts[0], criterion.best)}
+    row["test"] = {plan.loss: decoded(parts[0], lambda scores: criterion.best(scores[None], torch.tensor([len(scores)]))[0])}
     if plan.loss == "ctc":
         field = CTCRandomField(given.alphabet.classes, given.transcripts(), plan.order)
         row["weight"], row["test"]["ctc+lm"] = with_ngram(*parts, field)

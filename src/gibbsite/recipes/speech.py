@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..apps.speech import Plan, Recogniser, Task, counts, criterion_of, learn, recogniser_of, scores_of, task
+from ..apps.speech import Edits, Plan, Recogniser, Task, criterion_of, edits, heard, learn, recogniser_of, scores_of, task
 from ..apps.speech.criterion import Criterion
 from ..apps.speech.scores import error_rate
 from ..random import substream
@@ -43,11 +43,12 @@ def run(config: Plan, directory: RunDirectory, bars: Bars) -> None:
 
 def tested(config: Plan, given: Task, recogniser: Recogniser, criterion: Criterion) -> dict[str, Any]:
     """The error rate on the test utterances with its interval, and every transcript beside the truth."""
-    texts = [criterion.best(scores_of(said, recogniser)) for said in given.corpus.test]
-    found = counts(recogniser, criterion, given.batches(given.corpus.test, config.batch, config.device))
+    found, said = list[Edits](), list[list[str]]()
+    for utterance in given.corpus.test:
+        labels, best = given.labels(utterance).tolist(), heard(utterance, recogniser, criterion)
+        found.append(edits(labels, best))
+        said.append([utterance.name, *(given.units.join(given.alphabet.decode(part)) for part in (labels, best))])
     rate = error_rate(found, seed=substream(config.seed, _BOOTSTRAP))
-    said = [[u.name, *map(given.units.join, (given.alphabet.decode(given.labels(u).tolist()), given.alphabet.decode(text)))]
-            for u, text in zip(given.corpus.test, texts)]  # fmt: skip
     return {"kind": "tested", "error": list(rate), "edits": [sum(part) for part in zip(*found)], "said": said}
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
-from ..apps.speech import Alphabet, Criterion, Plan, Recogniser, Units, criterion_of, recogniser_of, scores_of, task
+from ..apps.speech import Alphabet, Criterion, Plan, Recogniser, Units, criterion_of, heard, recogniser_of, scores_of, task
 from ..apps.speech.corpus import Utterance
 from ..apps.speech.manifest import utterances
 from ..apps.speech.task import units_of
@@ -42,7 +42,7 @@ class Learned:
         """The units on the most probable path, or the most probable units that a search with a beam finds."""
         if beam:
             return self.listed(utterance, 1, beam)[0][0]
-        return self.alphabet.decode(self.criterion.best(scores_of(utterance, self.recogniser)))
+        return self.alphabet.decode(heard(utterance, self.recogniser, self.criterion))
 
     def listed(self, utterance: Utterance, count: int, beam: int) -> list[tuple[tuple[str, ...], float]]:
         """The most probable units, each with log p(y | x), best first."""

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gibbsite.apps.speech import CTC
-from gibbsite.apps.speech.criterion import collapsed, forced, frames_needed
+from gibbsite.apps.speech.criterion import collapsed, frames_needed
 
 T, CLASSES = 4, 3
 
@@ -60,7 +60,7 @@ def test_alignments_are_the_best_of_all(device):
         log_p = scores(device, seed=seed).log_softmax(-1)
         for labels, paths in by_labels(log_p.cpu()).items():
             if labels:
-                found = forced(log_p, torch.tensor(labels, device=device))
+                found = CTC(CLASSES).aligned(log_p, torch.tensor(labels, device=device))
                 assert tuple(found.tolist()) == max(paths)[1]
         best = max((paths for paths in by_labels(log_p.cpu()).items()), key=lambda item: max(item[1]))[0]
-        assert CTC(CLASSES).best(log_p) == list(best)
+        assert CTC(CLASSES).best(log_p[None], torch.tensor([T])) == [list(best)]

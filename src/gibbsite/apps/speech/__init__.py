@@ -18,6 +18,6 @@ from .manifest import manifest
 from .objective import Transcription
 from .plan import Plan
 from .recogniser import Recogniser, drawn
-from .task import Task, criterion_of, recogniser_of, scores_of, seen, task
+from .task import Task, criterion_of, heard, recogniser_of, scores_of, seen, task
 from .training import counts, learn
 from .units import Characters, Pronounced, Units, Written

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...distributions import NGram
-from ...exact import Hypothesis, prefix_beam_search
+from ...exact import EPSILON, Graph, GraphBatch, Hypothesis, best_paths, ctc_graphs, prefix_beam_search
 from .alphabet import BLANK
 
 
@@ -32,8 +32,8 @@ class Criterion(nn.Module, ABC):
         """-log p(y | x) in nats; +inf where the frames are too few."""
 
     @abstractmethod
-    def best(self, scores: Float[Tensor, "frames classes"]) -> list[int]:
-        """The labels of one utterance's most probable path."""
+    def best(self, scores: Float[Tensor, "batch frames classes"], frames: Int[Tensor, " batch"]) -> list[list[int]]:
+        """The labels of each utterance's most probable path."""
 
     @abstractmethod
     def listed(self, scores: Float[Tensor, "frames classes"], count: int, beam: int) -> list[tuple[list[int], float]]:
@@ -58,15 +58,15 @@ class CTC(Criterion):
         log_p = scores.log_softmax(-1).transpose(0, 1)
         return functional.ctc_loss(log_p, labels, frames, counts, blank=BLANK, reduction="none")
 
-    def best(self, scores: Tensor) -> list[int]:
-        return collapsed(scores.argmax(-1).tolist())
+    def best(self, scores: Tensor, frames: Tensor) -> list[list[int]]:
+        return [collapsed(path[:count]) for path, count in zip(scores.argmax(-1).tolist(), frames.tolist())]
 
     def listed(self, scores: Tensor, count: int, beam: int) -> list[tuple[list[int], float]]:
         found = searched(scores.log_softmax(-1), count, beam)
         return [(list(each.labels), each.log_ctc) for each in found]
 
     def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:
-        return forced(scores.log_softmax(-1), labels)
+        return forced(ctc_graphs(labels[None].cpu(), torch.tensor([len(labels)])), scores)
 
 
 def searched(
@@ -94,22 +94,14 @@ def collapsed(path: list[int]) -> list[int]:
     return [here for before, here in zip([BLANK, *path], path) if here not in (BLANK, before)]
 
 
-def forced(log_p: Float[Tensor, "frames classes"], labels: Int[Tensor, " labels"]) -> Int[Tensor, " frames"]:
-    """The most probable path of CTC's topology that maps to `labels` (Viterbi)."""
-    states = torch.full((2 * len(labels) + 1,), BLANK, dtype=torch.long, device=log_p.device)
-    states[1::2] = labels
-    skips = torch.zeros(len(states), dtype=torch.bool, device=log_p.device)
-    skips[3::2] = labels[1:] != labels[:-1]
-    impossible = torch.full((len(states) + 2,), -torch.inf, dtype=log_p.dtype, device=log_p.device)
-    value, back = impossible.clone(), []
-    value[2:4] = log_p[0, states[:2]]
-    for frame in log_p[1:]:
-        ways = torch.stack((value[2:], value[1:-1], value[:-2].masked_fill(~skips, -torch.inf)))
-        best, step = ways.max(0)
-        back.append(step)
-        value = torch.cat((impossible[:2], best + frame[states]))
-    place = len(states) - 1 if len(states) == 1 or value[-1] >= value[-2] else len(states) - 2
-    places = [place]
-    for step in reversed(back):
-        places.append(places[-1] - int(step[places[-1]]))
-    return states[torch.tensor(places[::-1], device=log_p.device)]
+def written(graph: Graph, scores: Float[Tensor, "batch frames columns"], frames: Int[Tensor, " batch"]) -> list[list[int]]:
+    """The labels that the best path of a graph writes, for each utterance; none where there is no path."""
+    arcs = best_paths(graph, scores, frames).arcs[:, 0]
+    output = torch.cat((graph.output, torch.tensor([EPSILON])))  # the last stands for no arc
+    return [[label for label in row if label != EPSILON] for row in output[arcs].tolist()]
+
+
+def forced(graph: GraphBatch, scores: Float[Tensor, "frames classes"]) -> Int[Tensor, " frames"]:
+    """The classes on the best path of the graph of one utterance's labels."""
+    (arcs,) = best_paths(graph, scores[None], torch.tensor([len(scores)])).arcs[0]
+    return graph.label.cpu()[arcs]

@@ -8,10 +8,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from ...exact import compose, ctc_topology, forward, label_model
+from ...exact import compose, ctc_graphs, ctc_topology, forward, label_model
 from .alphabet import BLANK
-from .best_path import best_path
-from .criterion import Criterion, forced, frames_needed, searched
+from .criterion import Criterion, forced, frames_needed, searched, written
 from .label_ngram import Fixed, label_ngram, log_probability
 
 
@@ -42,10 +41,8 @@ class CTCRandomField(Criterion):
         loss = forward(self.graph.on(scores.device), log_p, frames) - said + (1 + self.ctc_weight) * paths
         return loss.to(scores.dtype)
 
-    def best(self, scores: Tensor) -> list[int]:
-        graph = self.graph.on(scores.device)
-        written = graph.output[best_path(graph, scores)]
-        return written[written >= 0].tolist()
+    def best(self, scores: Tensor, frames: Tensor) -> list[list[int]]:
+        return written(self.graph.value, scores.log_softmax(-1), frames)
 
     def listed(self, scores: Tensor, count: int, beam: int) -> list[tuple[list[int], float]]:
         log_p, length = scores.log_softmax(-1), torch.tensor([len(scores)])
@@ -54,4 +51,4 @@ class CTCRandomField(Criterion):
         return [(list(each.labels), each.score - log_z) for each in found]
 
     def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:
-        return forced(scores, labels)
+        return forced(ctc_graphs(labels[None].cpu(), torch.tensor([len(labels)])), scores)

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import final
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ...exact import compose, forward, hmm_topology, label_model, restrict
+from ...exact import compose, decode, forward, hmm_topology, label_model, restrict
 from .alphabet import BLANK
-from .best_path import best_path
-from .criterion import Criterion
-from .errors import SpeechError
+from .criterion import Criterion, forced, written
 from .label_ngram import Fixed, label_ngram
 
 
@@ -48,18 +47,18 @@ class HMMRandomField(Criterion):
         loss = forward(self.graph.on(scores.device), scores, frames) - paths
         return torch.where(paths > -torch.inf, loss, torch.inf).to(scores.dtype)
 
-    def best(self, scores: Tensor) -> list[int]:
-        graph = self.graph.on(scores.device)
-        written = graph.output[best_path(graph, scores)]
-        return written[(written >= 0) & (written != self.silence)].tolist()
+    def best(self, scores: Tensor, frames: Tensor) -> list[list[int]]:
+        found = written(self.graph.value, scores, frames)
+        return [[label for label in labels if label != self.silence] for labels in found]
 
     def listed(self, scores: Tensor, count: int, beam: int) -> list[tuple[list[int], float]]:
-        raise SpeechError(
-            "lists of transcripts: expected a recogniser by CTC or CTC-CRF, got one by LF-MMI, which has no blank to search "
-            "prefixes with; its most probable path is what it has: leave --beam out"
-        )
+        found = dict[tuple[int, ...], float]()
+        for each in decode(self.graph.value, scores[None].cpu(), torch.tensor([len(scores)]), max(beam, count))[0]:
+            labels = tuple(label for label in each.labels if label != self.silence)
+            found[labels] = float(np.logaddexp(found.get(labels, -np.inf), each.log_p))
+        return [(list(labels), found[labels]) for labels in sorted(found, key=lambda y: -found[y])[:count]]
 
     def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:
         graph = restrict(self.graph.value, self._framed(labels)[None].cpu(), torch.tensor([len(labels) + 2]))
-        said = graph.label.to(scores.device)[best_path(graph, scores)] // 2
+        said = forced(graph, scores) // 2
         return torch.where(said == self.silence, BLANK, said)

@@ -69,6 +69,12 @@ def scores_of(utterance: Utterance, recogniser: Recogniser) -> Tensor:
     return recogniser(features[None], torch.tensor([len(features)], device=features.device))[0][0]
 
 
+def heard(utterance: Utterance, recogniser: Recogniser, criterion: Criterion) -> list[int]:
+    """The labels on the most probable path of one utterance."""
+    scores = scores_of(utterance, recogniser)
+    return criterion.best(scores[None], torch.tensor([len(scores)]))[0]
+
+
 def task(plan: Plan) -> Task:
     """The corpus that a plan names, read and checked."""
     if plan.data == "manifest":

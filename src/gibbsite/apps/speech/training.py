@@ -72,8 +72,10 @@ def counts(recogniser: Recogniser, criterion: Criterion, batches: Sequence[Batch
     found = list[Edits]()
     for batch in batches:
         scores, frames = recogniser(batch.features, batch.lengths)
-        for row, count, labels, length in zip(scores, frames.tolist(), batch.labels.tolist(), batch.label_lengths.tolist()):
-            found.append(edits(labels[:length], criterion.best(row[:count])))
+        for heard, labels, length in zip(
+            criterion.best(scores, frames), batch.labels.tolist(), batch.label_lengths.tolist()
+        ):
+            found.append(edits(labels[:length], heard))
     return found
 
 
