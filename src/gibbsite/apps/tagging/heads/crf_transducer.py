@@ -14,7 +14,7 @@ from .head import Losses, any_source
 from .potentials import Potentials, Separate, Sum
 from .transducer import Transducer
 
-FIRST = Sum()
+_FIRST_DESIGN = Sum()
 
 
 @final
@@ -46,7 +46,7 @@ class CRFTransducer(Transducer):
         size: int,
         labels: int,
         *,
-        design: Potentials = FIRST,
+        design: Potentials = _FIRST_DESIGN,
         hidden: int = 64,
         dropout: float = 0.0,
         width: int = 8,
