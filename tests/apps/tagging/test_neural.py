@@ -169,3 +169,25 @@ def test_words_begin_with_the_vectors_of_a_file(tmp_path):
     (tmp_path / "vectors.txt").write_text("a 1 2\nzebra 3\n")
     with pytest.raises(CorpusError, match=r"line 2: expected a word and 2 numbers, got 'zebra 3"):
         WordEncoder.of([("a",)], vectors=tmp_path / "vectors.txt", source=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: NeuralCRF(epochs=0), "epochs: expected a positive integer, got 0"),
+        (lambda: NeuralCRF(clip=0.0), "clip: expected a positive number, got 0.0"),
+        (lambda: NeuralCRF(decay=1.0), "decay: expected a number at least 0 and below 1, got 1.0"),
+        (lambda: NeuralCRF(reading=Adam()), "reading: expected a gibbsite.apps.tagging.Reading, got Adam"),
+        (lambda: Adam(rate=0), "rate: expected a positive number, got 0"),
+        (lambda: SGD(momentum=1), "momentum: expected a number at least 0 and below 1, got 1"),
+        (
+            lambda: NeuralCRF(reading=Words(dropout=1)).fit(TRAIN, seed=0),
+            "dropout: expected a number at least 0 and below 1",
+        ),
+        (lambda: NeuralRNNTransducer(width=0).fit(TRAIN, seed=0), "width: expected a positive integer, got 0"),
+        (lambda: NeuralCRF().fit(Corpus((Sentence(("a",), ("A",)),)), seed=0), "labels: expected an integer of at least 2"),
+    ],
+)
+def test_mistakes_are_named(wrong, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        wrong()

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ...check import number
 from ...random import Source
 from .encoder import Batch, Encoder
 from .layers import dropped
@@ -29,7 +30,8 @@ class HuggingFace(Encoder):
         super().__init__()
         if not tokenizer.is_fast:
             raise ValueError(f"tokenizer: expected a fast one, got {type(tokenizer).__name__}; load it with use_fast=True")
-        self._tokenizer, self.network, self.dropout = tokenizer, network, dropout
+        self._tokenizer, self.network = tokenizer, network
+        self.dropout = number(dropout, "dropout", least=0, below=1)
         self.size: int = network.config.hidden_size  # pyright: ignore
         self._most = getattr(network.config, "max_position_embeddings", None)
 

@@ -9,17 +9,19 @@ from typing import Any, final
 import torch
 
 from ... import random
+from ...check import instance, number
 from ...learn import Average, fit
 from ...learn.schedule import Polynomial
 from ...random import Source
+from ...space import whole
 from .batches import Bucketed
 from .choice import Choice
 from .corpus import Corpus
 from .heads import CRFTransducer, Head, LinearChainCRF, RNNTransducer, Separate, Softmax, Sum
 from .neural import NeuralTagger
 from .objective import Tagging
-from .optimisers import SGD, Adam
-from .reading import Pretrained, Words
+from .optimisers import SGD, Adam, Optimiser
+from .reading import Pretrained, Reading, Words
 from .tagger import Learner
 
 
@@ -39,6 +41,14 @@ class NeuralLearner(Learner, ABC):
     """The largest norm of a gradient."""
     decay: float = 0.998
     """Of the moving average of weights, which is what is kept."""
+
+    def __post_init__(self):
+        instance(self.reading, Reading, "reading")
+        instance(self.optimiser, Optimiser, "optimiser")
+        whole(self.epochs, "epochs")
+        whole(self.tokens, "tokens")
+        number(self.clip, "clip", above=0)
+        number(self.decay, "decay", least=0, below=1)
 
     @abstractmethod
     def head(self, size: int, labels: int, source: Source) -> Head:

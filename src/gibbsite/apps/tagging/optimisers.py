@@ -8,6 +8,8 @@ from typing import final
 import torch
 from torch import nn
 
+from ...check import number
+
 
 class Optimiser(ABC):
     """What follows the gradient, as a configuration."""
@@ -25,6 +27,9 @@ class Adam(Optimiser):
     rate: float = 2e-3
     """Its learning rate at the start."""
 
+    def __post_init__(self):
+        number(self.rate, "rate", above=0)
+
     def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.Adam(parameters, self.rate, betas=(0.9, 0.99))
 
@@ -38,6 +43,10 @@ class SGD(Optimiser):
     """Its learning rate at the start."""
     momentum: float = 0.9
     """How much of the last step goes on."""
+
+    def __post_init__(self):
+        number(self.rate, "rate", above=0)
+        number(self.momentum, "momentum", least=0, below=1)
 
     def make(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.SGD(parameters, self.rate, self.momentum)

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ...check import number
 from ...random import Source
 from ...space import whole
 from .encoder import Batch, Encoder
@@ -78,7 +79,8 @@ class WordEncoder(Encoder):
         source: Source,
     ):
         super().__init__()
-        self.vocabulary, self.word_size, self.hidden, self.dropout = vocabulary, word_size, hidden, dropout
+        self.vocabulary, self.word_size, self.hidden = vocabulary, word_size, hidden
+        self.dropout = number(dropout, "dropout", least=0, below=1)
         self.character_size, self.filters, self.widths = character_size, filters, tuple(widths)
         self.words = embedding(UNKNOWN + 1 + len(vocabulary.words), whole(word_size, "word_size"), source)
         self.characters = Characters(len(vocabulary.characters), character_size, filters, widths, source=source)
@@ -109,7 +111,7 @@ class WordEncoder(Encoder):
 
     def count(self, sentences: Sequence[Sequence[str]], word_dropout: float) -> None:
         """Sets how often each word is dropped, by how often it stands in these sentences."""
-        if not word_dropout:
+        if not number(word_dropout, "word_dropout", least=0):
             return
         counts = Counter(self.vocabulary.word(word) for sentence in sentences for word in sentence)
         for word, count in counts.items():

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ....check import number
 from ....exact.chain_masks import Layout
 from ....random import Source
 from ....space import whole
@@ -25,7 +26,8 @@ class Transducer(Head, ABC):
 
     def __init__(self, size: int, labels: int, hidden: int, dropout: float, width: int, source: Source):
         super().__init__()
-        self.labels, self.width, self.dropout = whole(labels, "labels", 2), whole(width, "width"), dropout
+        self.labels, self.width = whole(labels, "labels", 2), whole(width, "width")
+        self.dropout = number(dropout, "dropout", least=0, below=1)
         self.transcription = linear(size, labels, source)
         self.prediction = Prediction(labels, hidden=hidden, source=source)
 
