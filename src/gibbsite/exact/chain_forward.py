@@ -69,3 +69,12 @@ def log_partition(
         [8.0]
     """
     return forward(Log(), node, edge, start, end, lengths)
+
+
+def slopes(weights: list[Tensor], lengths: Int[Tensor, " B"], slope: Float[Tensor, " B"]) -> list[Tensor | None]:
+    """The gradient of sum slope log Z to those of node, edge, start and end that need one, with a graph of its own."""
+    needed = [w for w in weights if w.requires_grad]
+    node, edge, start, end = weights
+    log_z = log_partition(node, edge, start, end, lengths)
+    found = iter(torch.autograd.grad(log_z, needed, slope, create_graph=True, allow_unused=True))
+    return [next(found) if w.requires_grad else None for w in weights]

@@ -1,16 +1,17 @@
-"""log Z and the best labels of canonical chains: by compiled loops where there are any, else in torch."""
+"""log Z and the best labels of canonical chains: by compiled loops on the CPU, elsewhere in torch."""
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from . import chain_forward, chain_loops, chain_paths
+from . import chain_forward, chain_loops, chain_paths, chain_scaled
 
 
 def log_partition(
     node: Float[Tensor, "B T K"], edge: Tensor, start: Tensor, end: Tensor, lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, " B"]:
     """log Z of each chain, differentiable any number of times; the arguments are those of `chain_forward.log_partition`."""
-    way = chain_loops if chain_loops.covers(node, edge, start, end) else chain_forward
+    in_torch = chain_scaled if edge.ndim == 2 and len(node) else chain_forward
+    way = chain_loops if chain_loops.covers(node, edge, start, end) else in_torch
     return way.log_partition(node, edge, start, end, lengths)
 
 

@@ -25,13 +25,14 @@ def log_sum_exp(x: Float[Tensor, "..."], dim: int = -1) -> Float[Tensor, "..."]:
         >>> torch.autograd.grad(log_sum_exp(x), x)[0].tolist()
         [0.0, 0.0]
     """
-    largest = _finite(x.detach().amax(dim, keepdim=True))
+    largest = finite(x.detach().amax(dim, keepdim=True))
     total = (x - largest).exp().sum(dim)
     none = total == 0
     return total.masked_fill(none, 1).log().add(largest.squeeze(dim)).masked_fill(none, -torch.inf)
 
 
-def _finite(x: Tensor) -> Tensor:
+def finite(x: Tensor) -> Tensor:
+    """x with 0 in place of -inf: what may be subtracted."""
     return x.masked_fill(x == -torch.inf, 0)
 
 
@@ -83,7 +84,7 @@ class Log(Semiring):
         return log_sum_exp(x, dim)
 
     def level(self, x: Tensor) -> Tensor:
-        return _finite(x.detach().amax(-1))
+        return finite(x.detach().amax(-1))
 
 
 @final
@@ -110,7 +111,7 @@ class Max(Semiring):
         return x.max(dim).values  # its gradient picks one of equals, where that of amax is shared among them
 
     def level(self, x: Tensor) -> Tensor:
-        return _finite(x.detach().amax(-1))
+        return finite(x.detach().amax(-1))
 
 
 @final
@@ -141,7 +142,7 @@ class KBest(Semiring):
         return x.movedim(dim, 0).flatten(0, 1).topk(self.k, 0).values
 
     def level(self, x: Tensor) -> Tensor:
-        return _finite(x[0].detach().amax(-1))
+        return finite(x[0].detach().amax(-1))
 
 
 @final
@@ -172,11 +173,11 @@ class Expectation(Semiring):
     def sum(self, x: Tensor, dim: int = -1) -> Tensor:
         weight, value = x.unbind(0)
         total = log_sum_exp(weight, dim)
-        share = (weight - _finite(total).unsqueeze(dim)).exp()
+        share = (weight - finite(total).unsqueeze(dim)).exp()
         return torch.stack((total, (share * value.masked_fill(share == 0, 0)).sum(dim)))
 
     def level(self, x: Tensor) -> Tensor:
-        largest = _finite(x[0].detach().amax(-1))
+        largest = finite(x[0].detach().amax(-1))
         return torch.stack((largest, torch.zeros_like(largest)))
 
 
@@ -212,7 +213,7 @@ class Sample(Semiring):
         return cast(Tensor, _Drawn.apply(x.movedim(dim, -1), self.source))
 
     def level(self, x: Tensor) -> Tensor:
-        return _finite(x.detach().amax(-1))
+        return finite(x.detach().amax(-1))
 
 
 @final
