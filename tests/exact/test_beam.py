@@ -51,7 +51,7 @@ def trigram():
 
 def of(model):
     """log p of labels that end, by the model itself."""
-    return lambda y: float(model(torch.tensor([*y, *[0] * (T + 1 - len(y))])))
+    return lambda y: float(model(torch.tensor([*y, *[0] * (T + 1 - len(y))])).detach())
 
 
 LENGTHS = torch.tensor([6, 4, 0])
@@ -106,6 +106,16 @@ def test_a_function_of_prefixes_is_a_language_model(sums, trigram):
     for one, two in zip(direct, called):
         assert [h.labels for h in one] == [h.labels for h in two]
         assert [h.score for h in one] == pytest.approx([h.score for h in two], abs=1e-10)
+
+
+def test_a_network_is_a_language_model(sums, device):
+    """An LSTM, exactly, by its own probabilities; prefixes of several lengths are read together."""
+    network = D.Autoregressive(D.LSTM(V, 5, seed=0).double(), gb.Tokens(T + 1, V, 0))
+    found = G.prefix_beam_search(frames(3), LENGTHS, beam=WIDE, language_model=network.to(device), n_best=20)
+    for list_, total in zip(found, sums):
+        expected = scored(total, of(network.cpu()))[:20]
+        assert [h.labels for h in list_] == [labels for labels, _ in expected]
+        assert [h.score for h in list_] == pytest.approx([score for _, score in expected], abs=1e-9)
 
 
 def test_any_column_may_be_the_blank(device):

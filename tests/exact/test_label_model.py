@@ -58,7 +58,7 @@ def test_backing_off_on_an_arc_that_reads_nothing_is_another_law(device):
     loose = G.remove_epsilon(G.Graph.of(every, start=int(model.start), end=end))
     x = corpus(6)
     x = x[(x == 0).any(1)]
-    assert (weights(loose, x, device) - model(x)).max() > 1e-3
+    assert (weights(loose.to(device), x, device) - model(x)).max() > 1e-3
 
 
 def test_costs_are_as_stated(device):

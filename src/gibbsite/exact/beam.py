@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._fast import prefix_beam as loops
 from ..check import number
-from ..distributions import Stepwise
+from ..distributions import Autoregressive, Stepwise
 from ..space import whole
 from .beam_language import Language, Scorer, fused
 from .graph import check_lengths
@@ -35,7 +35,7 @@ def prefix_beam_search(
     *,
     beam: int,
     blank: int = 0,
-    language_model: Stepwise | Scorer | None = None,
+    language_model: Stepwise | Autoregressive | Scorer | None = None,
     weight: float = 1.0,
     bonus: float = 0.0,
     n_best: int = 1,
@@ -51,8 +51,9 @@ def prefix_beam_search(
     ranked by its score without the end of the sequence; p_LM(y) includes the end, when the utterance has.
 
     `language_model` is an `NGram`, or any distribution over tokens with steps, whose ids are the columns of log_probs and
-    whose eos is the blank; or a function from a list of prefixes to log p(next label | prefix), (prefixes, vocabulary), with
-    that of the end in the blank's column. `labels` is how many labels besides the blank are looked at in a frame, the most
+    whose eos is the blank; an `Autoregressive` of the same kind, which reads each prefix once, as a whole; or a function
+    from a list of prefixes to log p(next label | prefix), (prefixes, vocabulary), with that of the end in the blank's
+    column. `labels` is how many labels besides the blank are looked at in a frame, the most
     probable ones (None: all); prefixes whose score is more than `margin` below the best are left out. A list is
     shorter than `n_best`, or empty, where no more sequences have a score above -inf.
 

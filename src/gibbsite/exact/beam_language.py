@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from ..distributions import Stepwise
+from ..distributions import Autoregressive, Stepwise
 from ..model import device_of
 
 Scorer = Callable[[list[tuple[int, ...]]], Float[Tensor, "prefixes vocabulary"]]
@@ -99,11 +99,11 @@ class _Calling(Language):
         return np.array([self.numbers[prefix] for prefix in found], np.int64)
 
 
-def fused(model: Stepwise | Scorer | None, vocabulary: int, blank: int) -> Language:
+def fused(model: Stepwise | Autoregressive | Scorer | None, vocabulary: int, blank: int) -> Language:
     """The language model of a search, checked: its ids are the columns, and its eos the blank."""
     if model is None:
         return _Silent()
-    if not isinstance(model, Stepwise):
+    if not isinstance(model, Stepwise | Autoregressive):
         if isinstance(model, type) or not callable(model):
             raise TypeError(f"language_model: expected an NGram or a function of prefixes, got {type(model).__name__}")
         return _Calling(model, vocabulary)
@@ -113,4 +113,15 @@ def fused(model: Stepwise | Scorer | None, vocabulary: int, blank: int) -> Langu
             f"language_model: expected {vocabulary} ids, of which the blank, {blank}, is the eos; got {space.vocabulary} "
             f"with eos {space.eos}"
         )
-    return _Stepping(model)
+    return _Stepping(model) if isinstance(model, Stepwise) else _Calling(lambda prefixes: _rows(model, prefixes), vocabulary)
+
+
+def _rows(model: Autoregressive, prefixes: list[tuple[int, ...]]) -> Float[Tensor, "prefixes vocabulary"]:
+    """log q(next token | prefix), all prefixes read at once: what pads the shorter ones comes after what is asked for."""
+    lengths = torch.tensor([len(prefix) for prefix in prefixes])
+    previous = torch.full((len(prefixes), int(lengths.max()) + 1), model.space.eos)
+    previous[:, 0] = model.space.vocabulary
+    for row, prefix in zip(previous, prefixes):
+        row[1 : len(prefix) + 1] = torch.tensor(prefix)
+    logits = model.conditional(previous.to(device_of(model)))
+    return logits[torch.arange(len(prefixes)), lengths].double().log_softmax(-1)
