@@ -165,7 +165,10 @@ def _each(runs: list[Run], jobs: int) -> Iterator[tuple[Run, dict[str, Any]]]:
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         waiting = {pool.submit(measured, run): run for run in runs}
         for done in as_completed(waiting):
-            yield waiting[done], done.result()
+            if (error := done.exception()) is None:
+                yield waiting[done], done.result()
+            else:  # the others go on
+                print(f"{waiting[done].name}: {type(error).__name__}: {error}", flush=True)
 
 
 def _device(device: str) -> str:
