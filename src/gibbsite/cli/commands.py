@@ -13,6 +13,7 @@ from .runs import report, resume, run
 from .sample import sample
 from .score import score
 from .speech import speech
+from .tag import tag
 from .words import UsageError, named
 
 INTERRUPTED = 130
@@ -32,6 +33,9 @@ of a run that trained a model:
   sample RUN -n N  draw N states
   logz RUN         bracket log Z from below and from above
   score RUN DATA   U(x) of the states in a .npy or .npz file, and their log-likelihood once log Z is bracketed
+
+label the words of sentences:
+  tag train TRAIN  train a tagger; tag predict RUN, tag evaluate RUN FILE use it
 
 options:
   -h, --help       show this; after a command or a recipe, its own help
@@ -79,6 +83,7 @@ def _command(words: list[str]) -> int:
         "sample": sample,
         "logz": logz,
         "score": score,
+        "tag": tag,
         "speech": speech,
     }
     return commands[named("command", words[0], commands)](words[1:])

@@ -3,6 +3,7 @@
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, make_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..learn import CheckpointError, Diverged
 from ..recipes import APPLICATIONS, RECIPES, Bars, Recipe
 from ..recipes.expected import checks, expectations
 from ..report import RunDirectory, RunDirectoryError, next_directory, render, surroundings
+from . import tag
 from .words import RUNS, Run, UsageError, named, one_word_flags, opened, parsed
 
 _INTERRUPTED = 130
@@ -63,6 +65,10 @@ def recipe_of(directory: RunDirectory) -> tuple[Recipe[Any], Any]:
 def report(words: list[str]) -> int:
     """gibbsite report RUN."""
     directory = opened(parsed(_Report, "report", words).run)
+    if directory.config().get("recipe") == tag.TAG:
+        with RunDirectory.held(directory.path):
+            print(f"wrote {tag.report(directory)}")
+        return 0
     recipe, config = recipe_of(directory)
     with RunDirectory.held(directory.path):
         print(f"wrote {write_report(recipe, config, directory)}")
@@ -72,16 +78,22 @@ def report(words: list[str]) -> int:
 def resume(words: list[str]) -> int:
     """gibbsite resume RUN."""
     directory = opened(parsed(_Resume, "resume", words).run)
+    if directory.config().get("recipe") == tag.TAG:
+        return _go_on(directory, tag.resume)
     recipe, config = recipe_of(directory)
     if recipe.trained is None:
         again = directory.config().get("command", "gibbsite run")
         raise UsageError(f"{directory.path}: this recipe keeps no checkpoints; run it again: {again}")
+    return _go_on(directory, lambda directory: _carry_out(recipe, config, directory))
+
+
+def _go_on(directory: RunDirectory, carry_out: Callable[[RunDirectory], int]) -> int:
     with RunDirectory.held(directory.path):
         if any(row.get("kind") == "finished" for row in directory.results()):
             print(f"{directory.path}: finished; nothing is left to do")
             return 0
         directory.forget("interrupted")
-        return _carry_out(recipe, config, directory)
+        return carry_out(directory)
 
 
 def run(words: list[str]) -> int:

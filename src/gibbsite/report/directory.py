@@ -21,7 +21,8 @@ _CONFIG, _METRICS, _SAMPLES, _REPORT = "config.json", "metrics.jsonl", "samples"
 _MODEL, _CHECKPOINT, _LOG_Z, _LOCK = "model.safetensors", "checkpoint", "log_z.json", ".lock"
 _WRITTEN = (  # patterns of what a run, and the commands on it, write
     _CONFIG, _METRICS, _REPORT, _MODEL, _LOG_Z, f"{_CHECKPOINT}/step-*.safetensors", f"{_CHECKPOINT}/.lock*",
-    f"{_SAMPLES}/*.safetensors", f"{_SAMPLES}/drawn-*.npz", f"{_SAMPLES}/drawn-*.png",
+    "best.safetensors", "first/best.safetensors", "first/metrics.jsonl", "first/checkpoint/step-*.safetensors",
+    "first/checkpoint/.lock*", f"{_SAMPLES}/*.safetensors", f"{_SAMPLES}/drawn-*.npz", f"{_SAMPLES}/drawn-*.png",
 )  # fmt: skip
 
 

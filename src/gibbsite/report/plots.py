@@ -222,6 +222,25 @@ def clouds(points: Mapping[str, ArrayLike], limits: tuple[float, float], *, colu
     return figure
 
 
+def confusion(counts: ArrayLike, names: Sequence[str], *, x: str, y: str) -> Figure:
+    """Counts (n, n) as a square of shares of each row, in per cent: row i, column j is how often i was taken for j."""
+    counts = np.asarray(counts, dtype=float)
+    shares = 100 * counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    side = min(8.6, 1.6 + 0.42 * len(names))
+    figure, (axes,) = _figure(1, 1, (side, side))
+    axes.imshow(shares / 100, cmap=_PROBABILITY, vmin=0, vmax=1, interpolation="none")
+    for row, column in zip(*np.nonzero(shares >= 0.5)):
+        colour = "#ffffff" if shares[row, column] > 40 else "#101820"  # on the scale's own colours, in light and dark
+        axes.text(column, row, f"{shares[row, column]:.0f}", ha="center", va="center", fontsize=7.5, color=colour)
+    _bare(axes, "")
+    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8.5, color=INK)
+    axes.set_yticks(range(len(names)), names, fontsize=8.5, color=INK)
+    axes.tick_params(length=0)
+    axes.set_xlabel(x, color=INK, fontsize=10)
+    axes.set_ylabel(y, color=INK, fontsize=10)
+    return figure
+
+
 def _squares(count: int, columns: int) -> tuple[float, float]:
     side = 8.6 / min(columns, count)
     return 8.6, (side + 0.3) * -(-count // columns)

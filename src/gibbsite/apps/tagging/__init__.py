@@ -13,3 +13,12 @@ from .scores import Scores, SpanScore, accuracy, confusion, evaluate, headline, 
 from .spans import Span, spans
 from .tagger import Hypothesis, Learner, Tagger
 from .templates import USUAL, Templates
+
+
+def __getattr__(name: str):
+    """CRFTagger, which needs scikit-learn, is imported when it is asked for."""
+    if name == "CRFTagger":
+        from .estimator import CRFTagger
+
+        return CRFTagger
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,19 +9,13 @@ from ...files import append_line, read_lines
 from ...learn import Average
 from .corpus import Corpus
 from .neural import NeuralTagger
-from .scores import accuracy
-from .spans import are_spans, spans
+from .scores import headline
 from .tagger import load
 
 
 def score(tagger: NeuralTagger, corpus: Corpus) -> float:
     """F1 of spans where the labels are spans, else the share of words with the right label."""
-    predicted = tagger.predict(corpus.sentences)
-    if not are_spans(tagger.labels.names):
-        return accuracy(corpus.labels, predicted)
-    pairs = [(set(spans(g)), set(spans(p))) for g, p in zip(corpus.labels, predicted)]
-    right, there = sum(len(g & p) for g, p in pairs), sum(len(g) + len(p) for g, p in pairs)
-    return 2 * right / there if there else 1.0
+    return headline(corpus.labels, tagger.predict(corpus.sentences))
 
 
 @final

@@ -11,7 +11,7 @@ import torch
 from ... import check, random
 from ..._fast import sparse_crf
 from ..._fast import word_features as loops
-from ...files import append_line
+from ...files import append_line, read_lines, write_lines
 from ...space import whole
 from .corpus import Corpus
 from .features import FeatureTagger
@@ -46,7 +46,7 @@ class FeatureCRF(Learner):
     """Features that occur fewer times are left out."""
     rate: float = 0.1
     """AdaGrad's step size."""
-    epochs: int = 8
+    epochs: int = 5
     """Passes over the corpus."""
 
     def __post_init__(self):
@@ -72,6 +72,8 @@ class FeatureCRF(Learner):
             raise ValueError(f"{train.source}: expected at least one word, got none")
         labels, source = train.alphabet(), random.generator(seed)
         tagger, state, learn = self._prepared(train)
+        if out is not None:  # a run that was interrupted begins again: it is a matter of seconds
+            write_lines(out / "metrics.jsonl", [row for row in read_lines(out / "metrics.jsonl") if "epoch" not in row])
         best, kept = -1.0, None
         for epoch in range(self.epochs):
             loss = learn(random.permutation(sum(map(bool, map(len, train))), source).numpy())

@@ -12,6 +12,7 @@ _COLUMNS = {"pos": 1, "chunk": 2, "ner": -1}
 _FIELDS = 10
 _WORD, _NO_WORD = re.compile(r"\d+"), re.compile(r"\d+[-.]\d+")  # 7; 7-8 (a range of words) and 7.1 (an empty node)
 _DOCUMENT = "-DOCSTART-"
+_COMMENT = re.compile(r"# [\w ]+ ?=")  # else a hash sign is a word
 _BLANK = " \t\r"  # not all that Python takes for white space: a word may be a no-break space
 
 
@@ -94,7 +95,7 @@ def _columns(line: str, place: int, where: str, first: bool) -> tuple[str, str] 
         return None
     line = line.strip(_BLANK)
     fields = [field.strip(" ") for field in line.split("\t")] if "\t" in line else re.split(" +", line)
-    if len(fields) < 2 and first and line.startswith("# "):
+    if first and _COMMENT.match(line):
         return None
     if len(fields) < 2:
         raise CorpusError(f"{where}: expected a word and at least one label, got {line!r} alone")
