@@ -85,11 +85,10 @@ SPEECH = Recipe(
     summary="a recogniser of phones or characters, by CTC, CTC-CRF or LF-MMI",
     presets={
         "smoke": Plan(
-            data="fsdd", loss="ctc", limit=120, layers=1, width=64, dropout=0.0, time_masks=0, epochs=12, looks=3,
-            average=0.9, rate=0.01,
+            data="fsdd", limit=100, layers=1, width=64, dropout=0.0, time_masks=0, epochs=12, batch=8, rate=0.01, looks=3,
+            average=0.9,
         ),
         "laptop": Plan(),
-        "paper": Plan(layers=3, width=640, epochs=80),
     },
     run=run,
     findings=findings,

@@ -35,7 +35,7 @@ class Plan:
     """Numbers in a hidden vector."""
     subsample: int = 3
     """Frames that become one."""
-    dropout: float = 0.3
+    dropout: float = 0.2
     """Share of hidden numbers that are dropped while learning."""
     time_masks: int = 2
     """Stretches of time that are masked in each utterance, anew each time; each up to a tenth of it."""
@@ -49,7 +49,7 @@ class Plan:
     """How often every utterance is learned from."""
     batch: int = 16
     """Utterances in a mini-batch."""
-    rate: float = 0.002
+    rate: float = 0.005
     """Learning rate of Adam at its highest; it rises over the first epoch and falls to 0 as a cosine."""
     average: float = 0.99
     """Decay of the moving average of the weights, which is what is kept."""
