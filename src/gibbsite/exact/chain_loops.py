@@ -156,17 +156,9 @@ class _LogPartition(torch.autograd.Function):
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         *weights, lengths = ctx.saved_tensors
         if torch.is_grad_enabled():  # the gradient is to be differentiated: torch takes it
-            again = chain_forward.log_partition(*weights, lengths)  # pyright: ignore
-            return (*_slopes(again, weights, slope), None)
+            return (*chain_forward.slopes(weights, lengths, slope), None)
         given = _arrays(ctx.saved_tensors)
         kept, ctx.kept = ctx.kept or _forward(given), None  # the pass writes into what was kept
         node, edge = map(torch.from_numpy, _backward(given, kept, slope.contiguous().numpy()))
         held = (lengths > 0).nonzero()[:, 0]
         return node, edge, node[:, :1].sum((0, 1)), node[held, lengths[held] - 1].sum(0), None
-
-
-def _slopes(z: Tensor, weights: list[Tensor], slope: Tensor) -> list[Tensor | None]:
-    """The gradient of z to those weights that need one, with a graph."""
-    needed = [w for w in weights if w.requires_grad]
-    found = iter(torch.autograd.grad(z, needed, slope, create_graph=True, allow_unused=True))
-    return [next(found) if w.requires_grad else None for w in weights]
