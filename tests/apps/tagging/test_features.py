@@ -215,3 +215,18 @@ def test_without_features_in_common_it_still_has_a_law(tagger):
     assert tagger.predict_marginals(strange)[0].sum(-1).tolist() == pytest.approx([1, 1], abs=1e-5)
     none = FeatureTagger(Labels(("A", "B")), Templates(), 0)
     assert none.predict_marginals(strange)[0].flatten().tolist() == pytest.approx([0.5] * 4)
+
+
+def test_on_a_real_treebank_it_beats_the_most_frequent_label_of_each_word(data):
+    """2,001 sentences to learn from, 2,077 to score: the baseline that any tagger must beat."""
+    train, test = (Corpus.read(data / f"tagging/ud_ewt/en_ewt-ud-{part}.conllu.gz") for part in ("dev", "test"))
+    counts = {}
+    for sentence in train:
+        for word, label in zip(sentence.words, sentence.labels):
+            seen = counts.setdefault(word, {})
+            seen[label] = seen.get(label, 0) + 1
+    frequent = {word: max(seen, key=seen.get) for word, seen in counts.items()}
+    baseline = [[frequent.get(word, "NOUN") for word in sentence.words] for sentence in test]
+    accuracy = gb.apps.tagging.accuracy
+    found = FeatureCRF(epochs=2).fit(train, seed=0).predict(test.sentences)
+    assert accuracy(test.labels, found) > accuracy(test.labels, baseline) + 0.05

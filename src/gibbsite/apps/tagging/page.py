@@ -9,6 +9,7 @@ from ...report.directory import Result
 from ...report.page import MISSING
 
 _MOST = 24  # labels in the picture
+_WIDTH = 24  # characters on either side of a wrong word
 
 
 def page(config: Mapping[str, Any], results: Sequence[Result]) -> Page:
@@ -42,17 +43,16 @@ def _percent(value: float | None) -> str:
 
 def _scores(parts: Sequence[Result]) -> Section:
     spans = any(row["scores"]["spans"] for row in parts)
-    columns = ["", "sentences", "words", "words right", "sentences right", *(["precision", "recall", "F1"] if spans else []),
-               "calibration error", "nats a word"]  # fmt: skip
+    columns = ["", "words", "right", "sentences", "right", *(["precision", "recall", "F1"] if spans else []), "ECE", "nats"]
     rows = []
     for part in parts:
         s = part["scores"]
         of_spans = [_percent(s["spans"][key]) for key in ("precision", "recall", "f1")] if s["spans"] else [MISSING] * 3
-        rows.append([part["part"], f"{s['sentences']}", f"{s['tokens']}", _percent(s["accuracy"]), _percent(s["whole"]),
+        rows.append([part["part"], f"{s['tokens']}", _percent(s["accuracy"]), f"{s['sentences']}", _percent(s["whole"]),
                      *(of_spans if spans else []), number(s["calibration"]), number(s["nats"])])  # fmt: skip
     said = (
-        "Calibration error: classwise, 20 bins (EBM-SLP, eq. 5.19); 0 where probabilities mean what they say. "
-        "Nats: mean -log p of the right labels of a sentence, a word."
+        "ECE: the classwise calibration error, 20 bins (EBM-SLP, eq. 5.19), 0 where probabilities mean what they say. "
+        "Nats: -log p of all right labels, a word."
     )
     return Section("Scores", [Table(columns, rows, said)])
 
@@ -105,10 +105,13 @@ def _mistaken(name: str, counts: Mapping[tuple[str, str], int]) -> str:
 def _worst(part: Result) -> Section:
     if not part["worst"]:
         return Section("Worst errors", [Text("There are none.")])
-    rows = [
-        [row["before"], row["word"], row["after"], row["gold"], row["predicted"], f"{row['probability']:.4f}"]
-        for row in part["worst"]
-    ]
-    columns = ["before", "word", "after", "right", "given", "p(given)"]
+    rows = [[row["gold"], row["predicted"], f"{row['probability']:.4f}", _context(row)] for row in part["worst"]]
+    columns = ["right", "given", "p(given)", "where"]
     said = f"The wrong labels that were given the highest probability, on {part['part']}."
     return Section("Worst errors", [Table(columns, rows, said)])
+
+
+def _context(row: Mapping[str, Any]) -> str:
+    """The word in brackets among its neighbours, as much as fits a line."""
+    before, word, after = row["before"][-_WIDTH:], row["word"][: 2 * _WIDTH], row["after"][:_WIDTH]
+    return f"{before} [{word}] {after}".strip()
