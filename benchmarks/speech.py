@@ -7,6 +7,7 @@ random fields need no such weight: the n-gram is part of what was learned. Diffe
 all seeds together, with a bootstrap over utterances.
 
     python benchmarks/speech.py --device cuda --data DIR --out OUT [--only ctc] [--seeds 3]   writes OUT/ctc-0.json, ...
+    python benchmarks/speech.py --device cpu --data DIR --out OUT --times                     writes OUT/time-ctc.json, ...
     python benchmarks/speech.py --table OUT                                                   writes benchmarks/results/
 """
 
@@ -22,11 +23,11 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from _harness import RESULTS, machine
 
 LOSSES = ("ctc", "ctc-crf", "lf-mmi")
 NAMES = {"ctc": "CTC", "ctc-crf": "CTC-CRF", "lf-mmi": "LF-MMI", "ctc+lm": "CTC, n-gram in decoding"}
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
-RESULTS = Path(__file__).parent / "results"
 
 
 def arguments() -> argparse.Namespace:
@@ -44,6 +45,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=0.005)
     parser.add_argument("--order", type=int, default=4)
     parser.add_argument("--limit", type=int, default=0, help="utterances of each part, to try it out")
+    parser.add_argument("--times", action="store_true", help="three epochs of each loss, for the time that they take")
     parser.add_argument("--table", type=Path, help="make the tables of the results in this directory")
     return parser.parse_args()
 
@@ -103,28 +105,48 @@ def surroundings(device: str) -> dict:
     cuda = torch.device(device).type == "cuda"
     cores = f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
     return {
-        "hardware": f"{torch.cuda.get_device_name(device)}; {cores}" if cuda else f"{platform.processor()} {cores}",
+        "hardware": f"{torch.cuda.get_device_name(device)}; {machine()['cpu']}, {cores}"
+        if cuda
+        else f"{machine()['cpu']}, {cores}",
         "versions": f"torch {torch.__version__}, Python {platform.python_version()}",
         "date": datetime.now(UTC).date().isoformat(),
     }
 
 
-def run(options: argparse.Namespace) -> None:
-    """All losses and seeds that are asked for; those whose results lie in the directory already are left as they are."""
+def planned(options: argparse.Namespace, loss: str, seed: int):
+    """What is learned, the same for every loss."""
     from gibbsite.apps.speech import Plan
 
+    return Plan(
+        data="an4", loss=loss, layers=options.layers, width=options.width, dropout=0.2, order=options.order,
+        epochs=options.epochs, batch=options.batch, rate=options.rate, limit=options.limit, looks=4, seed=seed,
+        device=options.device,
+    )  # fmt: skip
+
+
+def time_epochs(options: argparse.Namespace) -> None:
+    """The seconds of three epochs of each loss; none of the three is left out, the first of which compiles."""
+    from gibbsite.apps.speech import learn, task
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    for loss in [options.only] if options.only else LOSSES:
+        plan, looks = replace(planned(options, loss, 0), epochs=3, looks=3), []
+        with tempfile.TemporaryDirectory() as folder:
+            learn(plan, task(plan), out=Path(folder), looked=looks.append)
+        row = {"plan": asdict(plan), "seconds": [look["seconds"] for look in looks], **surroundings(plan.device)}
+        options.out.joinpath(f"time-{loss}.json").write_text(json.dumps(row) + "\n")
+        print(f"{loss}: {', '.join(f'{second:.2f}' for second in row['seconds'])} s an epoch", flush=True)
+
+
+def run(options: argparse.Namespace) -> None:
+    """All losses and seeds that are asked for; those whose results lie in the directory already are left as they are."""
     options.out.mkdir(parents=True, exist_ok=True)
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for loss in [options.only] if options.only else LOSSES:
             result = options.out / f"{loss}-{seed}.json"
             if result.exists():
                 continue
-            plan = Plan(
-                data="an4", loss=loss, layers=options.layers, width=options.width, dropout=0.2, order=options.order,
-                epochs=options.epochs, batch=options.batch, rate=options.rate, limit=options.limit, looks=4, seed=seed,
-                device=options.device,
-            )  # fmt: skip
-            row = measure(plan)
+            row = measure(planned(options, loss, seed))
             result.write_text(json.dumps(row) + "\n")
             rates = {name: sum(e for e, _ in found) / sum(n for _, n in found) for name, found in row["test"].items()}
             told = ", ".join(f"{name} {100 * rate:.2f} %" for name, rate in rates.items())
@@ -174,8 +196,23 @@ def table(folder: Path) -> None:
         f"Weights of the n-gram chosen for CTC: {', '.join(map(str, weights))}. {rows[0]['hardware']}; "
         f"{rows[0]['versions']}; {rows[0]['date']}.",
     ]
-    RESULTS.joinpath("speech.md").write_text("\n\n".join([*about, "\n".join(lines)]) + "\n")
-    RESULTS.joinpath("speech.json").write_text(json.dumps(rows) + "\n")
+    times = [json.loads(path.read_text()) for path in sorted(folder.glob("time-*.json"))]
+    spent = [
+        f"| {NAMES[row['plan']['loss']]} | {', '.join(f'{second:.1f}' for second in row['seconds'])} | {row['hardware']}; "
+        f"{row['versions']}; {row['date']} |"
+        for row in times
+    ]
+    if spent:
+        spent = [
+            "",
+            "The same epochs elsewhere, the first three:",
+            "",
+            "| loss | seconds | machine |",
+            "|---|---|---|",
+            *spent,
+        ]
+    RESULTS.joinpath("speech.md").write_text("\n\n".join([*about, "\n".join(lines)]) + "\n" + "\n".join([*spent, ""]))
+    RESULTS.joinpath("speech.json").write_text(json.dumps({"runs": rows, "times": times}) + "\n")
     print("\n".join(lines))
 
 
@@ -183,4 +220,7 @@ if __name__ == "__main__":
     given = arguments()
     if given.data:
         os.environ["GIBBSITE_DATA"] = str(Path(given.data).resolve())
-    table(given.table) if given.table else run(given)
+    if given.table:
+        table(given.table)
+    else:
+        time_epochs(given) if given.times else run(given)
