@@ -67,7 +67,7 @@ TASKS = {
         "WNUT-17, named entities",
         tuple(f"tagging/wnut17/{part}" for part in ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated")),
         "ner", "test F1 of spans",
-        {"reading": Words(word_dropout=1.0, dropout=0.5), "epochs": 30, "tokens": 256, "decay": 0.995},
+        {"reading": Words(word_dropout=1.0, dropout=0.5), "epochs": 30, "tokens": 256},
     ),
 }  # fmt: skip
 

@@ -72,7 +72,7 @@ def test_the_crf_has_the_probability_of_a_chain_of_the_words_alone(folder, devic
 
 @pytest.mark.parametrize("learner", [NeuralCRF, NeuralCRFTransducer])
 def test_it_learns_and_is_written_and_read(learner, folder, tmp_path, device):
-    settings = {"reading": Pretrained(folder), "optimiser": Adam(0.01), "epochs": 25, "tokens": 32, "decay": 0.5}
+    settings = {"reading": Pretrained(folder), "optimiser": Adam(0.01), "epochs": 25, "tokens": 32}
     if learner is NeuralCRFTransducer:
         settings |= {"first_epochs": 15, "width": 3}
     tagger = learner(**settings).fit(TRAIN, TRAIN, seed=0, device=str(device))

@@ -21,7 +21,7 @@ from gibbsite.apps.tagging.heads import Separate
 
 CORPUS = Corpus(tuple(Sentence(("x",) * 4, (end, "M", "M", end)) for end in "AB" * 20))
 SMALL = {
-    "reading": Words(word_size=4, filters=2, hidden=4, dropout=0.0), "optimiser": Adam(0.05), "tokens": 32, "decay": 0.0,
+    "reading": Words(word_size=4, filters=2, hidden=4, dropout=0.0), "optimiser": Adam(0.05), "tokens": 32, "window": 0.0,
 }  # fmt: skip
 LABELS = {"label_hidden": 8, "label_dropout": 0.0, "width": 3**4}
 

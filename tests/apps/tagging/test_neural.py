@@ -26,7 +26,7 @@ from gibbsite.apps.tagging.vocabulary import Vocabulary
 from gibbsite.apps.tagging.word_encoder import WordEncoder
 from gibbsite.files import read_lines
 
-SMALL = {"reading": Words(word_size=8, filters=4, hidden=8, dropout=0.1), "tokens": 32, "epochs": 3, "decay": 0.9}
+SMALL = {"reading": Words(word_size=8, filters=4, hidden=8, dropout=0.1), "tokens": 32, "epochs": 3}
 LEARNERS = {
     "softmax": NeuralSoftmax(**SMALL),
     "crf": NeuralCRF(**SMALL),
@@ -129,7 +129,7 @@ def test_passes_are_told_over_both_stages_and_ctrl_c_ends_both(tmp_path):
 
 
 def test_the_epoch_that_is_best_on_dev_is_kept(tmp_path):
-    learner = NeuralSoftmax(**{**SMALL, "epochs": 8, "decay": 0.0, "optimiser": SGD(1.0)})
+    learner = NeuralSoftmax(**{**SMALL, "epochs": 8, "window": 0.0, "optimiser": SGD(1.0)})
     tagger = learner.fit(TRAIN, DEV, seed=0, out=tmp_path)
     epochs = [line for line in read_lines(tmp_path / "metrics.jsonl") if "epoch" in line]
     assert len(epochs) == 8 and evaluate(tagger, DEV).accuracy == max(e["dev"] for e in epochs)
@@ -176,7 +176,7 @@ def test_words_begin_with_the_vectors_of_a_file(tmp_path):
     [
         (lambda: NeuralCRF(epochs=0), "epochs: expected a positive integer, got 0"),
         (lambda: NeuralCRF(clip=0.0), "clip: expected a positive number, got 0.0"),
-        (lambda: NeuralCRF(decay=1.0), "decay: expected a number at least 0 and below 1, got 1.0"),
+        (lambda: NeuralCRF(window=-1.0), "window: expected a non-negative number, got -1.0"),
         (lambda: NeuralCRF(reading=Adam()), "reading: expected a gibbsite.apps.tagging.Reading, got Adam"),
         (lambda: Adam(rate=0), "rate: expected a positive number, got 0"),
         (lambda: SGD(momentum=1), "momentum: expected a number at least 0 and below 1, got 1"),

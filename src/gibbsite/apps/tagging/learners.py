@@ -39,8 +39,8 @@ class NeuralLearner(Learner, ABC):
     """Words of a batch."""
     clip: float = 5.0
     """The largest norm of a gradient."""
-    decay: float = 0.998
-    """Of the moving average of weights, which is what is kept."""
+    window: float = 1.0
+    """Passes over the corpus that the moving average of weights looks back, which is what is kept; 0: the last weights."""
 
     def __post_init__(self):
         instance(self.reading, Reading, "reading")
@@ -48,7 +48,7 @@ class NeuralLearner(Learner, ABC):
         whole(self.epochs, "epochs")
         whole(self.tokens, "tokens")
         number(self.clip, "clip", above=0)
-        number(self.decay, "decay", least=0, below=1)
+        number(self.window, "window", least=0)
 
     @abstractmethod
     def head(self, size: int, labels: int, source: Source) -> Head:
@@ -84,7 +84,7 @@ class NeuralLearner(Learner, ABC):
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
         objective, steps, done = Tagging(tagger), len(data), 0
-        average = Average(tagger, self.decay)
+        average = Average(tagger, 1 - 1 / max(1.0, self.window * steps))
         choice = Choice(tagger, average, train, dev, steps, out)
 
         def tell(more: int) -> None:

@@ -67,7 +67,7 @@ class NeuralTagger(Tagger):
         parts = {name: dict(settings[name]) for name in ("encoder", "head")}
         encoder = ENCODERS[parts["encoder"].pop("kind")].restored(parts["encoder"])
         head = HEADS[parts["head"].pop("kind")].restored(parts["head"], encoder.size, len(labels))
-        return cls(labels, encoder, head)
+        return cls(labels, encoder, head).requires_grad_(False)  # as one that has learned: torch then sums in the same order
 
     @torch.no_grad()
     def _each(
