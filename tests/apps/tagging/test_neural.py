@@ -16,9 +16,12 @@ from gibbsite.apps.tagging import (
     NeuralSoftmax,
     Sentence,
     Words,
+    accuracy,
     evaluate,
+    span_score,
 )
 from gibbsite.apps.tagging.batches import Bucketed, by_length
+from gibbsite.apps.tagging.choice import score
 from gibbsite.apps.tagging.heads import Separate
 from gibbsite.apps.tagging.neural import NeuralTagger
 from gibbsite.apps.tagging.tagger import load
@@ -191,3 +194,13 @@ def test_words_begin_with_the_vectors_of_a_file(tmp_path):
 def test_mistakes_are_named(wrong, said):
     with pytest.raises((TypeError, ValueError), match=said):
         wrong()
+
+
+def test_spans_are_chosen_by_their_f1(device):
+    spans = Corpus(tuple(Sentence(w, tuple("B-X" if v == "a" else "I-X" if v == "bb" else "O" for v in w)) for w in
+                         (sentence.words for sentence in TRAIN))).rewritten("bio")  # fmt: skip
+    tagger = NeuralSoftmax(**{**SMALL, "epochs": 6}).fit(spans, seed=0, device=str(device))
+    found = tagger.predict(spans.sentences)
+    assert 0 < score(tagger, spans) < 1
+    assert score(tagger, spans) == pytest.approx(span_score(spans.labels, found).f1, abs=1e-12)
+    assert score(tagger, spans) != accuracy(spans.labels, found), "the mutant: the share of words"
