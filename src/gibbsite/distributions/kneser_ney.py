@@ -36,7 +36,7 @@ def kneser_ney(
 
         D_n(k) = k - (k + 1) t_(k+1) t_1 / ((t_1 + 2 t_2) t_k),    t_k how many n-grams have a = k,
 
-    or `SMALL`, all three, where one of these is not in (0, k]: small corpora have orders with no n-gram of some count.
+    or `SMALL`, all three, in orders where a t_k, k = 1 to 4, is 0 or one of these is not in (0, k]: those of small corpora.
     `discounts` gives all three for every order; three equal ones are Kneser-Ney with absolute discounting.
 
     References: Kneser and Ney (1995), Improved backing-off for m-gram language modeling; Chen and Goodman (1999), An
