@@ -94,3 +94,37 @@ def renew(chosen, tokens, node, nodes, parent, label, first_child, sibling, slot
             fresh[k], nodes = child(node[i], tokens[c], nodes, parent, label, first_child, sibling)
         slot[fresh[k]] = k
     return fresh, nodes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def advance(frame, blank, tokens, costs, weight, bonus, beam, margin, held, tree, nodes):
+    """The beam after one frame: (node, by_blank, by_label, length, log_language), and where it comes from.
+
+    That is, of each of its sequences, the place of the one that it was before, the token that was added (NONE: none), and
+    how many nodes the tree has. costs[i, c] is log p of the language model for tokens[c] after sequence i.
+    """
+    node, by_blank, by_label, length, log_language = held
+    parent, label, first_child, sibling, slot = tree
+    count, width = costs.shape
+    kept_blank, kept_label, grown = np.empty(count), np.empty(count), np.empty((count, width))
+    extend(frame, blank, tokens, node, by_blank, by_label, parent, label, slot, kept_blank, kept_label, grown)
+    scores = np.empty(count * (1 + width))
+    for i in range(count):
+        fused = bonus * length[i] + (weight * log_language[i] if weight != 0 else 0)
+        scores[i] = log_add(kept_blank[i], kept_label[i]) + fused
+        for c in range(width):
+            more = bonus + (weight * costs[i, c] if weight != 0 else 0)
+            scores[count + i * width + c] = grown[i, c] + fused + more
+    chosen = choose(scores, beam, scores.max() - margin)
+    fresh, nodes = renew(chosen, tokens, node, nodes, parent, label, first_child, sibling, slot)
+    origin, added = chosen.copy(), np.full(len(chosen), NONE)
+    masses, says, lengths = np.full((2, len(chosen)), -np.inf), np.empty(len(chosen)), np.empty(len(chosen), np.int64)
+    for k in range(len(chosen)):
+        if chosen[k] < count:
+            masses[0, k], masses[1, k] = kept_blank[chosen[k]], kept_label[chosen[k]]
+            says[k], lengths[k] = log_language[chosen[k]], length[chosen[k]]
+        else:
+            i, c = divmod(chosen[k] - count, width)
+            origin[k], added[k], masses[1, k] = i, tokens[c], grown[i, c]
+            says[k], lengths[k] = log_language[i] + costs[i, c], length[i] + 1
+    return (fresh, masses[0], masses[1], lengths, says), origin, added, nodes

@@ -1,6 +1,7 @@
 """Decoding of CTC: prefix beam search, with any language model, and lists of the best label sequences."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
@@ -89,32 +90,19 @@ def prefix_beam_search(
     return found
 
 
-@dataclass(frozen=True)
-class _Beam:
-    """Prefixes: nodes of the tree, log masses by the last symbol, lengths, and what the language model says of them."""
-
-    node: np.ndarray
-    by_blank: np.ndarray
-    by_label: np.ndarray
-    length: np.ndarray
-    log_language: np.ndarray
-    state: np.ndarray
-
-
 class _Tree:
-    """All prefixes that were ever in the beam."""
+    """All prefixes that were ever in the beam: parents, last labels, lists of children, places in the beam."""
 
     def __init__(self, most: int):
-        self.nodes = 1
-        self.parent, self.label, self.first_child, self.sibling, self.slot = np.full((5, most), -1)
-        self.slot[0] = 0
+        self.nodes, self.links = 1, tuple(np.full((5, most), loops.NONE))
+        self.links[-1][0] = 0
 
     def labels(self, node: int) -> tuple[int, ...]:
         """The labels of a prefix."""
-        found = []
+        parent, label, found = *self.links[:2], []
         while node:
-            found.append(int(self.label[node]))
-            node = self.parent[node]
+            found.append(int(label[node]))
+            node = parent[node]
         return tuple(found[::-1])
 
 
@@ -130,50 +118,31 @@ class _Search:
 
     def run(self, frames: np.ndarray) -> list[Hypothesis]:
         """All hypotheses of the last beam, best first."""
-        tree, zero = _Tree(1 + len(frames) * self.beam), np.zeros(1)
+        tree, state = _Tree(1 + len(frames) * self.beam), self.language.initial()
         none = np.zeros(1, np.int64)
-        beam = _Beam(none, zero, np.full(1, -np.inf), none, zero, self.language.initial())
-        for frame in frames:
-            beam = self._after(frame, beam, tree)
-            if not len(beam.node):
+        held = (none, np.zeros(1), np.full(1, -np.inf), none, np.zeros(1))  # only the empty sequence, which a blank ends
+        for frame, tokens in zip(frames, self._tokens(frames)):
+            costs = self.language.costs(state, tokens)
+            options = (self.weight, self.bonus, self.beam, self.margin)
+            held, origin, added, tree.nodes = loops.advance(
+                frame, self.blank, tokens, costs, *options, held, tree.links, tree.nodes
+            )
+            if not len(origin):
                 return []
-        log_ctc = np.logaddexp(beam.by_blank, beam.by_label)
-        log_language = beam.log_language + self.language.costs(beam.state, np.array([self.blank]))[:, 0]
-        scores = log_ctc + self._fused(log_language, beam.length)
+            state, grown = state[origin], added != loops.NONE
+            state[grown] = self.language.after(state[grown], added[grown])
+        node, by_blank, by_label, length, log_language = held
+        log_ctc = np.logaddexp(by_blank, by_label)
+        log_language = log_language + self.language.costs(state, np.array([self.blank]))[:, 0]
+        scores = log_ctc + self.bonus * length + (self.weight * log_language if self.weight else 0.0)
         best = [place for place in np.argsort(-scores, kind="stable") if scores[place] > -np.inf]
         numbers = [(float(scores[i]), float(log_ctc[i]), float(log_language[i])) for i in best]
-        return [Hypothesis(tree.labels(int(beam.node[i])), *row) for i, row in zip(best, numbers)]
+        return [Hypothesis(tree.labels(int(node[i])), *row) for i, row in zip(best, numbers)]
 
-    def _fused(self, log_language: np.ndarray, length: np.ndarray) -> np.ndarray:
-        return (self.weight * log_language if self.weight else 0.0) + self.bonus * length
-
-    def _after(self, frame: np.ndarray, beam: _Beam, tree: _Tree) -> _Beam:
-        """The beam after one frame."""
-        tokens, held = self._tokens(frame), len(beam.node)
-        by_blank, by_label, grown = np.empty(held), np.empty(held), np.empty((held, len(tokens)))
-        masses = (beam.node, beam.by_blank, beam.by_label, tree.parent, tree.label, tree.slot, by_blank, by_label, grown)
-        loops.extend(frame, self.blank, tokens, *masses)
-        language = beam.log_language[:, None] + self.language.costs(beam.state, tokens)
-        stay = np.logaddexp(by_blank, by_label) + self._fused(beam.log_language, beam.length)
-        scores = np.concatenate((stay, (grown + self._fused(language, beam.length[:, None] + 1)).ravel()))
-        chosen = loops.choose(scores, self.beam, scores.max() - self.margin)
-        links = (tree.parent, tree.label, tree.first_child, tree.sibling, tree.slot)
-        node, tree.nodes = loops.renew(chosen, tokens, beam.node, tree.nodes, *links)
-        stays, new = chosen[chosen < held], chosen[chosen >= held] - held  # in this order
-        origin, token = np.divmod(new, len(tokens))
-        state = self.language.after(beam.state[origin], tokens[token])
-        return _Beam(
-            node,
-            np.concatenate((by_blank[stays], np.full(len(new), -np.inf))),
-            np.concatenate((by_label[stays], grown.ravel()[new])),
-            np.concatenate((beam.length[stays], beam.length[origin] + 1)),
-            np.concatenate((beam.log_language[stays], language.ravel()[new])),
-            np.concatenate((beam.state[stays], state)),
-        )
-
-    def _tokens(self, frame: np.ndarray) -> np.ndarray:
-        """The labels to look at: the most probable ones, in their order."""
-        labels = np.delete(np.arange(len(frame)), self.blank)
+    def _tokens(self, frames: np.ndarray) -> Iterable[np.ndarray]:
+        """The labels to look at in each frame: the most probable ones, in their order."""
+        labels = np.delete(np.arange(frames.shape[1]), self.blank)
         if self.most == len(labels):
-            return labels
-        return np.sort(labels[np.argpartition(-frame[labels], self.most - 1)[: self.most]])
+            return [labels] * len(frames)
+        likely = np.argpartition(-frames[:, labels], self.most - 1, axis=1)[:, : self.most]
+        return np.sort(labels[likely], axis=1)
