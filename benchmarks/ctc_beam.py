@@ -1,8 +1,8 @@
 """# How many frames a second does CTC prefix beam search decode, beside fast-ctc-decode?
 
 Four utterances of 500 frames and 30 columns: noise, and labels that last for three of eight frames. Nothing is pruned but by
-the width of the beam, and a step is a frame. fast-ctc-decode is written in Rust. Ours is also run with a trigram model of the
-labels, which the other does not take.
+the width of the beam, and a step is a frame. fast-ctc-decode is written in Rust. Ours is also run with a trigram model of
+the labels, which the other does not take.
 """
 
 import numpy as np
