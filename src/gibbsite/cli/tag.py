@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, final
 import torch
 import tyro
 
-from ..apps.tagging import Corpus, CorpusError, LabelError, Learner, Tagger
+from ..apps.tagging import Corpus, CorpusError, Learner, Tagger
 from ..apps.tagging.findings import findings
 from ..apps.tagging.models import MODELS, read
 from ..apps.tagging.page import page
@@ -67,14 +67,19 @@ class Train:
     """Where torch computes: cpu, cuda, cuda:1, ..."""
 
     def corpora(self) -> dict[str, Corpus]:
-        """The corpora that are named, read; one that has labels unknown to the first is refused."""
+        """The corpora that are named, read; it says which of their labels are not in the first."""
         try:
             paths = {"train": self.train, "dev": self.dev, "test": self.test}
             found = {name: Corpus.read(path, self.column, self.scheme) for name, path in paths.items() if path}
-            labels = found["train"].alphabet()
-            return {name: corpus.check(labels) for name, corpus in found.items()}
-        except (CorpusError, LabelError, ValueError) as error:
+        except CorpusError as error:
             raise UsageError(f"tag train: {error}") from error
+        known = found["train"].alphabet().names
+        for name, corpus in found.items():
+            if unknown := sorted(set(corpus.alphabet().names) - set(known)):
+                some = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+                text = f"{name} has labels that {self.train} has not, which count as errors: {some}"
+                print(f"gibbsite: {text}", file=sys.stderr)
+        return found
 
 
 class _Options(NamedTuple):

@@ -90,7 +90,7 @@ def evaluate(words: list[str]) -> int:
         scores = scored(tagger, Corpus.read(options.file, options.column or told["column"], told["scheme"]))
     except ValueError as error:
         raise UsageError(f"tag evaluate: {error}") from error
-    print(f"{'sentences':18}{scores.sentences}\n{'words':18}{scores.tokens}")
+    print(f"{'sentences':18}{scores.sentences}\n{'words':18}{scores.tokens}\n{'unknown labels':18}{scores.unknown}")
     print(f"{'words right':18}{scores.accuracy:.4%}\n{'sentences right':18}{scores.whole:.4%}")
     if scores.spans is not None:
         for name, value in scores.spans._asdict().items():

@@ -92,6 +92,15 @@ def test_evaluate(run, files, capsys):
     assert 0 <= float(found["calibration error"]) < 0.5 and "spans, f1" not in found
 
 
+def test_labels_that_training_has_not_count_as_errors(files, run, tmp_path, capsys):
+    assert train(files, tmp_path / "run", "--dev", files / "odd.txt", "--epochs", 20) == 0
+    assert "dev has labels that" in (said := capsys.readouterr().err) and said.rstrip().endswith("count as errors: W")
+    (dev,) = [row for row in RunDirectory.open(tmp_path / "run").results() if row.get("part") == "dev"]
+    assert dev["scores"]["unknown"] == 1 and dev["scores"]["accuracy"] == 8 / 9
+    assert tag("evaluate", run, files / "odd.txt") == 0
+    assert "unknown labels    1\nwords right       88.8889%" in capsys.readouterr().out
+
+
 def test_spans_are_scored_as_spans(files, tmp_path, capsys):
     assert train(files, tmp_path / "run", corpus="spans.txt", column="ner") == 0
     assert "F1 of spans on test: 100.00 %" in capsys.readouterr().out
@@ -142,7 +151,6 @@ def test_a_run_is_replaced_only_when_told(files, run, capsys):
         (["train", "none.txt"], "none.txt: cannot be read"),
         (["train", "broken.txt", "--column", "pos"], "broken.txt, line 13: expected a word and at least one label"),
         (["train", "train.txt", "--column", "upos"], "a column is one of pos, chunk, ner"),
-        (["train", "train.txt", "--column", "pos", "--dev", "odd.txt"], "odd.txt, sentence 2: label 'W' is none of"),
         (["train", "train.txt", "--column", "pos", "--rate", "-1"], "rate: expected a positive number, got -1"),
         (["train", "train.txt", "--column", "pos", "--templates", "lowr[0]"], "did you mean lower?"),
         (["predict", "nothing"], "expected a run directory with config.json"),
@@ -155,8 +163,8 @@ def test_mistakes_are_told(files, monkeypatch, capsys, words, error):
 
 
 def test_mistakes_about_a_run(run, files, capsys):
-    assert tag("evaluate", run, files / "odd.txt") == 2
-    assert "sentence 2: label 'W' is none of the 3 labels D, N, V" in capsys.readouterr().err
+    assert tag("evaluate", run, files / "spans.txt", "--column", "ner") == 2
+    assert "words whose labels the tagger knows (D, N, V), got none; is it the right column?" in capsys.readouterr().err
     assert tag("predict", run, "--n-best", 0) == 2
     assert "--n-best: expected at least 1, got 0" in capsys.readouterr().err
     for words in ([], ["--help"]):

@@ -149,6 +149,20 @@ def test_predictions_are_those_of_the_enumerated_law(tagger, device):
         assert tagger.log_likelihood([one, Sentence(())]) == pytest.approx([every[ranked[1]], 0.0], abs=1e-4)
 
 
+def test_evaluate_is_of_the_enumerated_law(tagger):
+    right = Corpus((Sentence(("the", "cat", "runs"), ("D", "V", "N")), Sentence(()), Sentence(("dogs", "run"), ("N", "X"))))
+    found = gb.apps.tagging.evaluate(tagger, right)
+    guess = [law(tagger, s) for s in right if s.words]
+    best = [max(every, key=every.get) for every in guess]
+    hits = [g == b for s, labels in zip([s for s in right if s.words], best) for g, b in zip(s.labels, labels)]
+    assert found.accuracy == sum(hits) / 5 and found.unknown == 1 and (found.sentences, found.tokens) == (3, 5)
+    assert found.nats == pytest.approx(-guess[0]["D", "V", "N"] / 3, abs=1e-4) and found.spans is None
+    p = torch.cat(tagger.predict_marginals(right.sentences))[:4]
+    assert found.calibration == gb.diagnose.calibration_error(p, torch.tensor([0, 2, 1, 1]))
+    with pytest.raises(ValueError, match="got none; is it the right column"):
+        gb.apps.tagging.evaluate(tagger, Corpus((Sentence(("a",), ("X",)),)))
+
+
 def load_again(tagger):
     again = FeatureTagger.restored(tagger.settings())
     again.load_state_dict(tagger.state_dict())

@@ -102,15 +102,6 @@ class Corpus:
         """The labels that occur, in the order of their names."""
         return Labels(tuple(sorted({label for sentence in self.sentences for label in sentence.labels})))
 
-    def check(self, labels: Labels) -> Self:
-        """This corpus, if all its labels are in an alphabet; else an error that names the sentence."""
-        for number, sentence in enumerate(self.sentences):
-            try:
-                labels.encode(sentence.labels)
-            except ValueError as error:
-                raise type(error)(f"{self.source}, sentence {number + 1}: {error}") from None
-        return self
-
 
 def sentences_of(lines: Iterable[str]) -> Iterator[Sentence]:
     """Text of one sentence a line, its words parted by spaces; empty lines are sentences without words."""

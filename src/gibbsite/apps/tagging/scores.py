@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple, final
 
 import torch
@@ -27,10 +26,15 @@ class SpanScore(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Scores:
-    """What `evaluate` finds. `spans` is None where the labels are no spans; `nats` is mean -log p(labels) a word."""
+    """What `evaluate` finds. `spans` is None where the labels are no spans; `nats` is mean -log p(labels) a word.
+
+    `unknown` words have labels that the tagger does not know: these count as wrong, and their sentences not in `nats`, nor
+    they in `calibration`.
+    """
 
     sentences: int
     tokens: int
+    unknown: int
     accuracy: float
     whole: float
     spans: SpanScore | None
@@ -70,21 +74,25 @@ def headline(gold: Labelled, predicted: Labelled) -> float:
 
 
 def evaluate(tagger: Tagger, corpus: Corpus, *, predicted: Labelled | None = None) -> Scores:
-    """All scores of a tagger on a corpus whose labels it knows; `predicted` saves tagging it again."""
-    corpus.check(tagger.labels)
-    if not corpus.tokens:
-        raise ValueError(f"{corpus.source}: expected at least one word, got none")
+    """All scores of a tagger on a corpus; `predicted` saves tagging it again. At least one sentence has known labels."""
+    names = set(tagger.labels.names)
+    if not any(sentence.words and names.issuperset(sentence.labels) for sentence in corpus):
+        expected = f"{corpus.source}: expected a sentence with words whose labels the tagger knows"
+        raise ValueError(f"{expected} ({', '.join(tagger.labels.names)}), got none; is it the right column?")
     predicted = tagger.predict(corpus.sentences) if predicted is None else predicted
-    marginals = torch.cat([p for p in tagger.predict_marginals(corpus.sentences) if len(p)])
-    numbers = torch.tensor(tagger.labels.encode(chain.from_iterable(corpus.labels)))
+    known = [sentence for sentence in corpus if names.issuperset(sentence.labels)]
+    words = torch.tensor([label in names for labels in corpus.labels for label in labels])
+    marginals = torch.cat(tagger.predict_marginals(corpus.sentences))[words]
+    numbers = torch.tensor(tagger.labels.encode(label for labels in corpus.labels for label in labels if label in names))
     return Scores(
         sentences=len(corpus),
         tokens=corpus.tokens,
+        unknown=int((~words).sum()),
         accuracy=accuracy(corpus.labels, predicted),
         whole=sum(tuple(g) == tuple(p) for g, p in zip(corpus.labels, predicted)) / len(corpus),
         spans=span_score(corpus.labels, predicted) if are_spans(tagger.labels.names) else None,
         calibration=calibration_error(marginals, numbers),
-        nats=-sum(tagger.log_likelihood(corpus.sentences)) / corpus.tokens,
+        nats=-sum(tagger.log_likelihood(known)) / sum(map(len, known)),
     )
 
 
