@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import gibbsite as gb
+from gibbsite.exact import beam_language
 
 from .test_label_model import corpus
 
@@ -68,9 +69,14 @@ def test_a_wide_beam_is_exact_without_a_language_model(sums, device):
     assert any(h.score - alone[h.labels] > 0.1 for h in found[0])
 
 
+@pytest.mark.parametrize("small", [2**20, 0])
 @pytest.mark.parametrize(("weight", "bonus"), [(1.0, 0.0), (0.5, 0.7), (2.0, -1.0), (0.0, 0.5)])
-def test_a_wide_beam_is_exact_with_one(weight, bonus, sums, trigram, device):
-    """Scores and order by the model's own probabilities, the end included; the mutant leaves the end out."""
+def test_a_wide_beam_is_exact_with_one(weight, bonus, small, sums, trigram, device, monkeypatch):
+    """Scores and order by the model's own probabilities, the end included; the mutant leaves the end out.
+
+    Steps are taken before the search, and where the model is not small during it.
+    """
+    monkeypatch.setattr(beam_language, "_SMALL", small)
     model = trigram.to(device)
     found = G.prefix_beam_search(
         frames(3).to(device),

@@ -9,11 +9,13 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from ..distributions import Autoregressive, Stepwise
+from ..distributions import Autoregressive, NGram, Stepwise
 from ..model import device_of
 
 Scorer = Callable[[list[tuple[int, ...]]], Float[Tensor, "prefixes vocabulary"]]
 """log p(next label | prefix) of each prefix and label; the blank's column is that of the end."""
+
+_SMALL = 2**20  # steps of an n-gram model that are taken before the search: 16 MiB
 
 
 class Language(ABC):
@@ -67,6 +69,28 @@ class _Stepping(Language):
 
 
 @final
+class _Tabled(Language):
+    """An n-gram model with few contexts, all its steps taken at once."""
+
+    def __init__(self, model: NGram):
+        device, vocabulary = device_of(model), model.space.vocabulary
+        pairs = torch.cartesian_prod(torch.arange(model.states, device=device), torch.arange(vocabulary, device=device))
+        after, log_p = model.step(*pairs.T.contiguous())
+        self.start = model.initial(1).cpu().numpy()
+        self.next = after.cpu().numpy().reshape(-1, vocabulary)
+        self.log_p = log_p.double().cpu().numpy().reshape(-1, vocabulary)
+
+    def initial(self) -> np.ndarray:
+        return self.start
+
+    def costs(self, state: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        return self.log_p[state[:, None], tokens]
+
+    def after(self, state: np.ndarray, token: np.ndarray) -> np.ndarray:
+        return self.next[state, token]
+
+
+@final
 class _Calling(Language):
     """A function of prefixes, asked once for each."""
 
@@ -113,7 +137,11 @@ def fused(model: Stepwise | Autoregressive | Scorer | None, vocabulary: int, bla
             f"language_model: expected {vocabulary} ids, of which the blank, {blank}, is the eos; got {space.vocabulary} "
             f"with eos {space.eos}"
         )
-    return _Stepping(model) if isinstance(model, Stepwise) else _Calling(lambda prefixes: _rows(model, prefixes), vocabulary)
+    if isinstance(model, Autoregressive):
+        return _Calling(lambda prefixes: _rows(model, prefixes), vocabulary)
+    if isinstance(model, NGram) and model.states * vocabulary <= _SMALL:
+        return _Tabled(model)
+    return _Stepping(model)
 
 
 def _rows(model: Autoregressive, prefixes: list[tuple[int, ...]]) -> Float[Tensor, "prefixes vocabulary"]:
