@@ -1,19 +1,23 @@
 """What a run of the speech application found, and its report: errors, curves, alignments, and what was heard for what."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..apps.speech import BLANK
+from ..apps.speech.an4 import CEPSTRA
 from ..apps.speech.edits import aligned
-from ..report import Page, Picture, RunDirectory, Section, Table, Text, number, plots
+from ..report import Page, Picture, RunDirectory, Section, Table, Text, plots
 from ..report.directory import Result
 from ..report.page import MISSING, Block
 
 _NAMES = {"ctc": "CTC", "ctc-crf": "CTC-CRF", "lf-mmi": "LF-MMI"}
 _MOST, _EXAMPLES = 12, 8
+_BANDS = 40
 
 
 def findings(config: Any, results: Sequence[Result]) -> dict[str, float]:
@@ -83,7 +87,11 @@ def _evaluations(results: Sequence[Result]) -> list[Block]:
          f"{100 * row['error'][1]:.2f} to {100 * row['error'][2]:.2f} %"]
         for row in runs
     ]  # fmt: skip
-    return [Table(("utterances", "decoding", "errors of", "rate", "95 % interval"), cells, "By `gibbsite speech evaluate`.")]
+    return [
+        Table(
+            ("utterances", "decoding", "errors of", "rate", "95 % interval"), cells, "Counted by gibbsite speech evaluate."
+        )
+    ]
 
 
 def _curves(results: Sequence[Result]) -> list[Block]:
@@ -102,7 +110,7 @@ def _curves(results: Sequence[Result]) -> list[Block]:
     seconds = sum(row["seconds"] for row in looks) / max(1, len(looks))
     caption = (
         "Left: the loss of the utterances that are learned from, with dropout and masks. Right: errors of the averaged "
-        f"weights on held-out utterances. An epoch took {number(seconds)} seconds."
+        f"weights on held-out utterances. An epoch took {seconds:.2f} seconds."
     )
     return [Picture(plots.panels(panels), caption, "Loss falling over epochs, and errors on held-out utterances.")]
 
@@ -134,11 +142,18 @@ def _alignments(rows: Mapping[str, Result], kept: Mapping[str, Tensor]) -> list[
         hop, symbols = rows["corpus"]["hop"], rows["corpus"]["symbols"]
         each = len(features) * hop / len(classes)
         names = [(begin, end, symbols[label - 1]) for begin, end, label in spans(classes, each)]
-        kind = "cepstrum" if features.shape[1] < 20 else "mel band"
-        figure = plots.spectrogram(features, names, hop=hop, y=kind, title=name)
+        figure = plots.spectrogram(_bands(features), names, hop=hop, y="mel band", title=name)
         caption = f"Said: {said}. Heard: {heard or 'nothing'}. Lines are where the best alignment of what was said begins."
         blocks.append(Picture(figure, caption, f"Features of {name} over time with the alignment of its labels."))
     return blocks
+
+
+def _bands(features: Tensor) -> Tensor:
+    """Energies of mel bands: cepstra, which are their cosine transform without the fine ones, are transformed back."""
+    if features.shape[1] != CEPSTRA:
+        return features
+    band, order = torch.arange(_BANDS) + 0.5, torch.arange(CEPSTRA)
+    return features @ torch.cos(math.pi * order[:, None] * band / _BANDS)
 
 
 def _confusions(config: Any, rows: Mapping[str, Result]) -> list[Block]:

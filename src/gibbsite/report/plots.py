@@ -182,17 +182,21 @@ def spectrogram(features: ArrayLike, spans: Sequence[tuple[float, float, str]], 
     """Features (frames, size), one frame each `hop` seconds, as an image; above it, what is said from when to when."""
     values = np.asarray(features, dtype=float)
     low, high = np.quantile(values, (0.02, 0.98)) if values.size else (0.0, 1.0)
-    figure, (axes,) = _figure(1, 1, (8.6, 2.5))
+    figure, (axes,) = _figure(1, 1, (8.6, 2.7))
     extent = (0, len(values) * hop, 0, values.shape[1])
     axes.imshow(values.T, cmap=_PROBABILITY, vmin=low, vmax=high, aspect="auto", origin="lower", extent=extent,
                 interpolation="none")  # fmt: skip
     _style(axes, "seconds", y, title)
-    axes.set_title(title, color=INK, fontsize=9.5, loc="left", pad=18)
+    axes.set_title(title, color=INK, fontsize=9.5, loc="left", pad=26)
     axes.grid(visible=False)
-    top = values.shape[1]
+    before, raised = -math.inf, False
     for begin, end, name in spans:
+        middle = (begin + end) / 2
+        raised = middle - before < 0.025 * extent[1] and not raised
         axes.axvline(begin, color=SERIES[1], linewidth=1)
-        axes.text((begin + end) / 2, top * 1.02, name, ha="center", va="bottom", color=INK, fontsize=7.5)
+        height = values.shape[1] * (1.1 if raised else 1.02)
+        axes.text(middle, height, name, ha="center", va="bottom", color=INK, fontsize=7.5)
+        before = middle
     return figure
 
 
