@@ -13,7 +13,7 @@ _NONE = -np.inf
 @njit(cache=True, nogil=True, error_model="numpy")
 def _gather(into, emission, given, low, size, found, scores):
     """found(s) = log sum over the arcs into s of exp(given(source) + weight + emission(label))."""
-    first, other, label, weight = into
+    first, other, label, weight, _ = into
     for s in range(size):
         begin, end = first[low + s], first[low + s + 1]
         most = _NONE
@@ -71,7 +71,7 @@ def _log_sum(x, y):
 def utterance(into, out, emissions, length, low, high, start, end, labels, arcs, starts, ends):
     """log Z of one utterance, whose states are low to high; its expected counts are added if `labels` has a size.
 
-    Args: into: arcs by target (first, source, label, weight); out: arcs by source (first, target, label, weight, number);
+    Args: into: arcs by target (first, source, label, weight, number); out: arcs by source likewise, with targets;
     emissions (frames, labels); labels as emissions; arcs (arcs,), or of no size: not wanted; starts, ends (states,).
     """
     size, wanted = high - low, labels.size > 0
@@ -94,16 +94,3 @@ def utterance(into, out, emissions, length, low, high, start, end, labels, arcs,
         starts[low + s] += np.exp(alpha[0, s] + beta[s] - log_z)
         ends[low + s] += np.exp(alpha[length, s] + end[low + s] - log_z)
     return log_z
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def utterances(which, into, out, emissions, lengths, offsets, shared, start, end, log_z, labels, arcs, starts, ends):
-    """`utterance` for each of `which`; where they share a graph, arcs, starts and ends have a row each, else one row."""
-    none, no_arcs = np.empty((0, 0)), np.empty(0)
-    for b in which:
-        low, high, row = (offsets[0], offsets[1], b) if shared else (offsets[b], offsets[b + 1], 0)
-        counts = labels[b] if labels.size else none
-        of_arcs = arcs[row] if arcs.size else no_arcs
-        log_z[b] = utterance(
-            into, out, emissions[b], lengths[b], low, high, start, end, counts, of_arcs, starts[row], ends[row]
-        )

@@ -15,10 +15,10 @@ Where the sum of these bounds exceeds 1e-13 of Z the result is not certain, and 
 import numpy as np
 from numba import njit
 
-from gibbsite._fast.lanes import LANES, add_product, add_scaled, set_largest, set_product
+from gibbsite._fast.lanes import LANES, add_product, add_scaled, rows, set_largest, set_product
 
-_TINY = 4 * np.finfo(np.float64).tiny
-_LOG_LOST = np.log(1e-13)
+TINY = np.finfo(np.float64).tiny
+LOG_LOST = np.log(1e-13)
 _NONE = -np.inf
 
 
@@ -26,7 +26,8 @@ _NONE = -np.inf
 def likelihoods(emissions, lengths, begin):
     """x (frames, labels, LANES) and each frame's largest emission (frames, LANES), for LANES utterances from `begin`."""
     frames, labels = emissions.shape[1], emissions.shape[2]
-    x, largest = np.zeros((frames, labels, LANES)), np.zeros((frames, LANES))
+    x, largest = rows(frames * labels).reshape(frames, labels, LANES), np.zeros((frames, LANES))
+    x[:] = 0.0
     for lane in range(min(LANES, len(lengths) - begin)):
         for t in range(lengths[begin + lane]):
             row = emissions[begin + lane, t]
@@ -50,26 +51,28 @@ def _spread(first, other, weight, given, found):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _normalise(values, size, inverse):
-    """values / size, by lane; 0 where size is 0."""
+def _normalise(values, count, size, inverse):
+    """The first `count` values / size, by lane; 0 where size is 0."""
     for lane in range(LANES):
         inverse[0, lane] = 1.0 / size[0, lane] if size[0, lane] > 0 else 0.0
-    for n in range(values.shape[0]):
+    for n in range(count):
         set_product(values, n, values, n, inverse, 0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _step(plan, x, alpha, groups, total, inverse):
     """One frame forward: r of all groups, alpha' in place of alpha, c in total[0]."""
-    source_first, source_group, source_weight, _, _, _, label, target = plan
-    _spread(source_first, source_group, source_weight, alpha, groups)
+    first, group, weight, _, _, _, label, target, member, bundle, states = plan
+    for n in range(len(member)):
+        add_scaled(alpha, bundle[n], alpha, member[n], 1.0)
+    _spread(first, group, weight, alpha, groups)
     alpha[:] = 0.0
     total[:] = 0.0
     for g in range(len(label)):
         set_product(groups, g, groups, g, x, label[g])
         add_scaled(alpha, target[g], groups, g, 1.0)
         add_scaled(total, 0, groups, g, 1.0)
-    _normalise(alpha, total, inverse)
+    _normalise(alpha, states, total, inverse)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -78,7 +81,7 @@ def _forward(plan, x, largest, lengths, begin, start, end, shift, segment, kept,
 
     The last segment's r are left in `groups` (segment, groups, LANES).
     """
-    alpha, total, inverse = np.empty((len(start), LANES)), np.empty((1, LANES)), np.empty((1, LANES))
+    alpha, total, inverse = rows(len(start)), rows(1), rows(1)
     unit = np.zeros(LANES)
     for lane in range(LANES):
         alpha[:, lane] = start
@@ -108,37 +111,43 @@ def _counts(plan, groups, beta, y, scale, found):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _back(plan, x, beta, y, total, inverse, loss):
     """One frame backward: beta_(t-1), no smaller than it is, over its largest value, which is left in total[0]."""
-    group_first, group_source, group_weight, label, target = plan[3:]
+    group_first, group_source, group_weight, label, target, member, bundle, states = plan[3:]
     for g in range(len(label)):
         set_product(y, g, beta, target[g], x, label[g])
     _spread(group_first, group_source, group_weight, y, beta)
+    for n in range(len(member)):
+        add_scaled(beta, member[n], beta, bundle[n], 1.0)
     total[:] = loss
-    for s in range(beta.shape[0]):
+    for s in range(states):
         set_largest(total, 0, beta, s)
-    _normalise(beta, total, inverse)
+    _normalise(beta, states, total, inverse)
     inverse[:] = loss * (inverse + 1.0)
-    for s in range(beta.shape[0]):
+    for s in range(states):
         add_scaled(beta, s, inverse, 0, 1.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def lanes(plan, emissions, lengths, begin, start, end, shift, gain, segment, log_z, certain, posteriors):
+def lanes(plan, emissions, lengths, begin, start, end, shift, gain, arcs, segment, log_z, certain, posteriors):
     """log Z of LANES utterances from `begin` (without the shifts of start and end), and expected counts of labels.
 
-    Args: plan: arcs by source (first, group, weight), arcs by group (first, source, weight), label and target of groups;
-    emissions (batch, frames, labels); start, end (states,) linear, at most 1; shift: what was taken off each log-weight;
-    gain: log of the largest sum of weights out of a state; segment: frames whose r are held at once; certain (batch,);
-    posteriors as emissions, or of no size: not wanted.
+    Args: plan: arcs by source (first, group, weight), arcs by group (first, source, weight), label and target of groups,
+    (member, bundle) for states whose arcs are alike, which leave from the bundle, a row beyond the states; and how many
+    states there are. emissions (batch, frames, labels); start, end (rows,) linear, at most 1; shift: what was taken off each
+    log-weight; gain: log of the largest sum of weights out of a state; arcs: how many; segment: frames whose r are held at
+    once; certain (batch,); posteriors as emissions, or of no size: not wanted.
     """
     count = min(LANES, len(lengths) - begin)
     x, largest = likelihoods(emissions, lengths, begin)
-    frames, states, n_groups = max(lengths[begin : begin + count]), len(start), len(plan[6])
-    kept, raw = np.empty((frames // segment + 1, states, LANES)), np.empty((frames, LANES))
-    groups, y = np.empty((min(segment, frames), n_groups, LANES)), np.empty((n_groups, LANES))
+    frames, states, held, n_groups = max(lengths[begin : begin + count]), plan[10], len(start), len(plan[6])
+    segments = frames // segment + 1
+    kept, raw = rows(segments * held).reshape(segments, held, LANES), np.empty((frames, LANES))
+    groups, y = rows(min(segment, frames) * n_groups).reshape(-1, n_groups, LANES), rows(n_groups)
     _forward(plan, x[:frames], largest, lengths, begin, start, end, shift, segment, kept, groups, raw, log_z)
-    beta, total, inverse = np.zeros((states, LANES)), np.empty((1, LANES)), np.empty((1, LANES))
-    scale, found, alpha = np.zeros((1, LANES)), np.empty((x.shape[1], LANES)), np.empty((states, LANES))
-    unit, worst, loss = np.full(LANES, _NONE), np.full(LANES, _NONE), (len(plan[1]) + states) * _TINY
+    beta, total, inverse = rows(held), rows(1), rows(1)
+    scale, found, alpha = rows(1), rows(x.shape[1]), rows(held)
+    beta[:] = 0.0
+    scale[:] = 0.0
+    unit, worst, loss = np.full(LANES, _NONE), np.full(LANES, _NONE), 4 * (arcs + states) * TINY
     for t in range(frames - 1, -1, -1):
         if t % segment == segment - 1 and t != frames - 1:  # the end of a segment before the last: make its r again
             alpha[:] = kept[t // segment]
@@ -163,4 +172,4 @@ def lanes(plan, emissions, lengths, begin, start, end, shift, gain, segment, log
             unit[lane] += shift + largest[t, lane] + np.log(total[0, lane])
     for lane in range(count):
         bound = max(worst[lane], unit[lane]) + gain + np.log(4.0 * states * loss * (frames + 1))
-        certain[begin + lane] = bound - log_z[begin + lane] <= _LOG_LOST
+        certain[begin + lane] = bound - log_z[begin + lane] <= LOG_LOST

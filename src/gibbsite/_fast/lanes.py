@@ -5,12 +5,21 @@ Arrays are (rows, 8) float64, C-contiguous. The compiler's vectors become one AV
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
 
 LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+
+
+@njit(cache=True, nogil=True)
+def rows(count):
+    """An uninitialised (count, 8) array that starts on a cache line, so that no row lies on two."""
+    buffer = np.empty((count + 1) * LANES)
+    skipped = np.int64((64 - buffer.ctypes.data % 64) % 64) // 8
+    return buffer[skipped : skipped + count * LANES].reshape(count, LANES)
 
 
 def _row(context, builder, kind, array, index):

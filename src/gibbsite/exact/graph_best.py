@@ -14,7 +14,8 @@ from ..check import instance
 from ..space import whole
 from .graph import Graph, GraphBatch
 from .graph_forward import as_batch, check_emissions, forward
-from .graph_loops import grouped, in_shares
+from .graph_loops import in_shares
+from .graph_plan import grouped
 from .graph_restrict import restrict
 
 
