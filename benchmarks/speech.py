@@ -67,7 +67,7 @@ def with_ngram(rows, held_out, field):
     """CTC's scores with the n-gram of the labels, weighed as is best on held-out utterances."""
     from gibbsite.apps.speech.criterion import written
 
-    graphs = {weight: weighed(field.graph.value, weight) for weight in WEIGHTS}
+    graphs = {weight: weighed(field.denominator.graph, weight) for weight in WEIGHTS}
 
     def best(scores, weight):
         return written(graphs[weight], scores.log_softmax(-1)[None], torch.tensor([len(scores)]))[0]
@@ -96,7 +96,7 @@ def measure(plan) -> dict:
         field = CTCRandomField(given.alphabet.classes, given.transcripts(), plan.order)
         row["weight"], row["test"]["ctc+lm"] = with_ngram(*parts, field)
     else:
-        row["graph"] = str(criterion.graph.value)
+        row["graph"] = str(criterion.denominator.graph)
     return row | surroundings(plan.device)
 
 

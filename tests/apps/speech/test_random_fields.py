@@ -20,7 +20,7 @@ def scores(columns, device="cpu", seed=0, frames=T):
 
 def log_lm(criterion, labels):
     """log p_LM of labels and of their end."""
-    ngram = criterion.ngram.value.of_length(T + 1)
+    ngram = criterion.ngram.of_length(T + 1)
     padded = [*labels, *[BLANK] * (T + 1 - len(labels))]
     return ngram(torch.tensor([padded])).double()[0]
 

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from ...distributions import NGram
 from ...exact import compose, ctc_graphs, ctc_topology, forward, label_model
 from .alphabet import BLANK
 from .criterion import Criterion, forced, frames_needed, searched, written
@@ -28,8 +29,13 @@ class CTCRandomField(Criterion):
     def __init__(self, classes: int, transcripts: Sequence[Int[Tensor, " labels"]], order: int = 4, ctc_weight: float = 0.0):
         super().__init__(classes)
         self.order, self.ctc_weight = order, ctc_weight
-        self.ngram = Fixed(label_ngram(transcripts, classes, order))
-        self.graph = Fixed(compose(ctc_topology(classes), label_model(self.ngram.value)))
+        self._language = (label_ngram(transcripts, classes, order),)  # in a tuple: no part of the weights
+        self.denominator = Fixed(compose(ctc_topology(classes), label_model(self.ngram)))
+
+    @property
+    def ngram(self) -> NGram:
+        """The n-gram of labels."""
+        return self._language[0]
 
     def needed(self, labels: Tensor) -> int:
         return frames_needed(labels)
@@ -37,17 +43,17 @@ class CTCRandomField(Criterion):
     def forward(self, scores: Tensor, frames: Tensor, labels: Tensor, counts: Tensor) -> Float[Tensor, " batch"]:
         log_p = scores.log_softmax(-1)
         paths = functional.ctc_loss(log_p.double().transpose(0, 1), labels, frames, counts, blank=BLANK, reduction="none")
-        said = log_probability(self.ngram.value, labels, counts)
-        loss = forward(self.graph.on(scores.device), log_p, frames) - said + (1 + self.ctc_weight) * paths
+        said = log_probability(self.ngram, labels, counts)
+        loss = forward(self.denominator.on(scores.device), log_p, frames) - said + (1 + self.ctc_weight) * paths
         return loss.to(scores.dtype)
 
     def best(self, scores: Tensor, frames: Tensor) -> list[list[int]]:
-        return written(self.graph.value, scores.log_softmax(-1), frames)
+        return written(self.denominator.graph, scores.log_softmax(-1), frames)
 
     def listed(self, scores: Tensor, count: int, beam: int) -> list[tuple[list[int], float]]:
         log_p, length = scores.log_softmax(-1), torch.tensor([len(scores)])
-        log_z = float(forward(self.graph.on(scores.device), log_p[None], length))
-        found = searched(log_p, count, beam, self.ngram.value)
+        log_z = float(forward(self.denominator.on(scores.device), log_p[None], length))
+        found = searched(log_p, count, beam, self.ngram)
         return [(list(each.labels), each.score - log_z) for each in found]
 
     def aligned(self, scores: Tensor, labels: Tensor) -> Int[Tensor, " frames"]:

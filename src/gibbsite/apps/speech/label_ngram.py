@@ -1,7 +1,7 @@
 """The n-gram model of label sequences, of which the denominators of random fields are composed."""
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar, final
+from typing import final
 
 import torch
 from jaxtyping import Float, Int
@@ -11,8 +11,6 @@ from ...distributions import NGram, kneser_ney
 from ...exact import Graph
 from ...space import Tokens
 from .alphabet import BLANK
-
-Kept = TypeVar("Kept", NGram, Graph)
 
 
 def label_ngram(transcripts: Sequence[Int[Tensor, " labels"]], classes: int, order: int) -> NGram:
@@ -32,17 +30,15 @@ def log_probability(
 
 
 @final
-class Fixed(Generic[Kept]):
-    """A model or a graph that is not learned: no part of a module's weights, it stays on the CPU and is copied once."""
+class Fixed:
+    """A graph that is not learned: no part of a module's weights, it stays on the CPU and is copied once to a device."""
 
-    def __init__(self, value: Kept):
-        self.value: Kept = value
-        self._copies: dict[torch.device, Kept] = {}
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self._copies: dict[torch.device, Graph] = {}
 
-    def on(self, device: torch.device) -> Kept:
+    def on(self, device: torch.device) -> Graph:
         """The same on a device."""
-        if device.type == "cpu":
-            return self.value
         if device not in self._copies:
-            self._copies[device] = self.value.to(device)
+            self._copies[device] = self.graph.to(device)
         return self._copies[device]
