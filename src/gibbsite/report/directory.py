@@ -89,7 +89,7 @@ class RunDirectory:
             raise RunDirectoryError(f"{path}: holds files that no run wrote ({', '.join(foreign[:3])}); it is left as it is")
         for file in written:
             file.unlink(missing_ok=True)
-        for folder in (path / _SAMPLES, path / _CHECKPOINT):
+        for folder in (path / _SAMPLES, path / _CHECKPOINT, path / "first" / _CHECKPOINT, path / "first"):
             with contextlib.suppress(OSError):
                 folder.rmdir()
 

@@ -137,6 +137,19 @@ def test_a_report_is_made_again(run):
     assert (run / "report.html").read_text() == before
 
 
+def test_without_dev_and_test_it_is_trained(files, tmp_path, capsys):
+    assert tag("train", files / "train.txt", "--column", "pos", "--out", tmp_path / "run") == 0
+    assert "Trained; --dev and --test name what to score." in capsys.readouterr().out
+
+
+def test_a_run_in_two_stages_is_replaced_whole(files, tmp_path):
+    model = ("--model", "crf-transducer", "--epochs", 1, "--first-epochs", 1)
+    for again in ((), ("--replace",)):
+        assert tag("train", files / "train.txt", "--column", "pos", "--out", tmp_path / "run", *model, *again) == 0
+    RunDirectory.clear(tmp_path / "run", "tag")
+    assert not any(tmp_path.joinpath("run").iterdir())
+
+
 def test_a_run_is_replaced_only_when_told(files, run, capsys):
     assert train(files, run) == 2 and "not overwritten" in capsys.readouterr().err
     words = json.loads((run / "config.json").read_text())["words"]

@@ -23,11 +23,13 @@ def page(config: Mapping[str, Any], results: Sequence[Result]) -> Page:
         last = parts[-1]
         sections += [_labels(last), _worst(last)]
     title = f"Tagging {parameters['column']} with {parameters['model']}"
-    return Page(title, _lead(parts), sections)
+    return Page(title, _lead(parts, results), sections)
 
 
-def _lead(parts: Sequence[Result]) -> str:
+def _lead(parts: Sequence[Result], results: Sequence[Result]) -> str:
     if not parts:
+        if any(row.get("kind") == "finished" for row in results):
+            return "Trained; --dev and --test name what to score."
         return "The run was stopped before anything was scored."
     last = parts[-1]
     scores, name = last["scores"], last["part"]
