@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import gibbsite as gb
+from gibbsite.distributions import autoregressive
 
 from ..statistics import fits
 
@@ -64,6 +65,22 @@ def test_the_same_seed_draws_the_same(device):
     assert q.sample(0, seed=0).shape == (0, 5)
     a, b = D.LSTM(4, 6, seed=3).state_dict(), D.LSTM(4, 6, seed=3).state_dict()
     assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+def test_rows_are_read_in_shares(device, monkeypatch):
+    """Shares of at most 24 logits, rows of one length together: what comes out has the order of what went in."""
+    q = D.Autoregressive(D.LSTM(4, 6, seed=0), gb.Tokens(5, 4, 0)).to(device)
+    every = gb.exact.states(q.space)
+    every = every[q.space.lengths(every) <= 3]
+    x = every[torch.randperm(len(every), generator=torch.Generator().manual_seed(0))].to(device)
+    whole, read = q(x), []
+    monkeypatch.setattr(autoregressive, "_AT_ONCE", {device.type: 24})
+    q.conditional.embedding.register_forward_pre_hook(lambda module, args: read.append(args[0].shape))
+    assert torch.allclose(q(x), whole, atol=1e-6)
+    assert max(rows * places for rows, places in read) == 6 and sum(rows for rows, _ in read) == len(x)
+    drawn = int((q.space.lengths(x) + 1).clamp(max=5).sum())
+    assert sum(rows * places for rows, places in read) < 1.1 * drawn < 0.9 * x.numel()
+    assert q(x[:0]).shape == (0,)
 
 
 def test_padding_that_is_no_padding_is_refused():

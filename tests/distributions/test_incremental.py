@@ -6,7 +6,8 @@ from torch import nn
 
 import gibbsite as gb
 from gibbsite.distributions.continued import Continued
-from gibbsite.distributions.incremental import incremental, rows
+from gibbsite.distributions.incremental import incremental
+from gibbsite.distributions.kept import Kept
 from gibbsite.distributions.truncation import Truncated
 
 D = gb.distributions
@@ -78,16 +79,23 @@ def test_nothing_depends_on_what_comes_later(make, device):
 
 
 @by_conditional
-def test_sequences_part_from_one_state(make, device):
+@pytest.mark.parametrize("graph", [True, False])
+def test_sequences_part_from_one_state(make, graph, device):
     """Two go on from the state of one; the state is afterwards what it was."""
+    with torch.set_grad_enabled(graph):
+        check_parting(make, device)
+
+
+def check_parting(make, device):
     steps, read = incremental(make().to(device)), READ.to(device)
     state = steps.step(read[:, :4], steps.start(3))[1]
-    kept = tuple(part.clone() for part in state)
-    both = rows(state, torch.tensor([2, 2, 0], device=device))
-    found = steps.step(torch.tensor([[1], [4], [1]], device=device), both)[0]
-    expected = steps(torch.cat((read[[2, 2, 0], :4], torch.tensor([[1], [4], [1]], device=device)), 1))[:, -1:]
-    assert torch.allclose(found, expected, atol=1e-5)
-    assert all(torch.equal(a, b) for a, b in zip(state, kept))
+    both, token = state.rows(torch.tensor([2, 2, 0], device=device)), torch.tensor([[1], [4], [1]], device=device)
+    expected = steps(torch.cat((read[[2, 2, 0], :4], token), 1))[:, -1:]
+    assert torch.allclose(steps.step(token, both)[0], expected, atol=1e-5)
+    for last in (1, 4, 1):  # from the one state three times, on for two tokens
+        token = torch.full((3, 1), last, device=device)
+        expected = steps(torch.cat((read[:, :4], token, token), 1))[:, -1:]
+        assert torch.allclose(steps.step(token, steps.step(token, state)[1])[0], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["deep lstm", "transformer, own readout"])
@@ -107,6 +115,21 @@ def test_what_is_dropped_leaves_the_mean(device):
     found = dropped(torch.ones(1000, 1000, device=device), 0.3, torch.Generator(device).manual_seed(0))
     assert abs(float(found.double().mean()) - 1) < 5 * (0.3 / 0.7 / 1e6) ** 0.5
     assert torch.allclose(found[found > 0], torch.tensor(1 / 0.7, device=device))
+
+
+@torch.no_grad()
+def test_room_that_is_taken_is_not_written_again():
+    """One buffer grows as long as one sequence of states goes on; the mutant writes into room that is taken."""
+    module = wide(network())
+    first = module.step(READ[:, :4], module.start(3))[1]
+    second = module.step(READ[:, 4:5], first)[1]
+    third = module.step(READ[:, 5:6], second)[1]
+    assert second.layers[0].data_ptr() == third.layers[0].data_ptr() and (second.places, third.places) == (5, 6)
+    expected = module.step(READ[:, 6:7], third)[0]
+    module.step((READ[:, 5:6] + 1) % V, second)
+    assert torch.equal(module.step(READ[:, 6:7], third)[0], expected)
+    module.step((READ[:, 5:6] + 1) % V, Kept(second.layers, second.places))
+    assert not torch.allclose(module.step(READ[:, 6:7], third)[0], expected, atol=1e-3)
 
 
 def test_attention_is_over_all_that_was_read(double):

@@ -9,12 +9,15 @@ from torch import Tensor, nn
 
 from .. import random
 from ..check import instance
-from ..model import Distribution, device_of
+from ..model import Distribution, device_of, dtype_of
 from ..random import Script, Seed, Source
 from ..space import Categorical, Tokens, whole
 from .continued import Continued
-from .incremental import State, incremental, rows
+from .incremental import State, incremental
 from .truncation import Truncated, Truncation
+
+_AT_ONCE = {"cpu": 1 << 21}  # logits that are there at one time: about what caches hold
+_ELSEWHERE = 1 << 27
 
 
 @final
@@ -91,13 +94,33 @@ class Autoregressive(Distribution):
         """log q(x); with a source, as while learning: with components dropped by it where the conditional does so."""
         batch = x.shape[:-1]
         x = self.space.check(x).reshape(-1, self.space.length)
-        running = self.running(x)
-        longest = max(1, int(running.any(0).sum()))  # what is padding in all rows is not read
-        x, running = x[:, :longest], running[:, :longest]
+        drawn = (self.space.lengths(x) + 1).clamp(max=self.space.length)
+        order = drawn.argsort(stable=True)  # rows of about one length together, so that little padding is read
+        parts = [self._log_q(x[rows], drawn[rows], source) for rows in self._shares(order, drawn[order])]
+        return (
+            torch.cat(parts)[order.argsort()].reshape(batch)
+            if parts
+            else torch.zeros(batch, dtype=dtype_of(self), device=x.device)
+        )
+
+    def _log_q(self, x: Int[Tensor, "n length"], drawn: Int[Tensor, " n"], source: Source | None) -> Float[Tensor, " n"]:
+        """log q of rows of which the first `drawn` tokens were drawn."""
+        x = x[:, : int(drawn.max())]
         logits = self._read(x, source)
         fine = torch.promote_types(logits.dtype, torch.float32)
         each = logits.log_softmax(-1, dtype=fine).gather(-1, x[..., None])[..., 0]
-        return torch.where(running, each, 0.0).sum(-1).reshape(batch)
+        running = torch.arange(x.shape[1], device=x.device) < drawn[:, None]
+        return torch.where(running, each, 0.0).sum(-1)
+
+    def _shares(self, order: Int[Tensor, " n"], drawn: Int[Tensor, " n"]) -> list[Int[Tensor, " rows"]]:
+        """The rows, from the shortest to the longest, in shares whose logits are at most `_AT_ONCE` numbers or one row's."""
+        most = max(1, _AT_ONCE.get(order.device.type, _ELSEWHERE) // self.space.vocabulary)
+        shares, first, lengths = [], 0, drawn.tolist()
+        for last in range(1, len(lengths) + 1):
+            if last == len(lengths) or (last + 1 - first) * lengths[last] > most:
+                shares.append(order[first:last])
+                first = last
+        return shares
 
     def sample(self, n: int, *, seed: Seed) -> Int[Tensor, "n length"]:
         return self.complete(torch.empty(whole(n, "n", 0), 0, dtype=torch.long), seed=seed)
@@ -116,7 +139,7 @@ class Autoregressive(Distribution):
             if not (left := int(running.sum())):
                 break
             if 2 * left <= len(row) and not isinstance(source, Script):  # those that have ended leave the batch
-                tokens, state, row, running = tokens[running], rows(state, running), row[running], running[running]
+                tokens, state, row, running = tokens[running], state.rows(running), row[running], running[running]
             logits, state = self._step(tokens, state)
             token = random.categorical(logits[:, -1], source).to(device)
             token = torch.where(running, token, self.space.eos)

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 from .. import random
-from ..check import floats, number
+from ..check import floats, instance, number
 from ..model import device_of, dtype_of
 from ..random import Seed, Source
 from ..space import whole
-from .incremental import Incremental, State
+from .incremental import Incremental, State, Tensors
 
 
 @final
@@ -37,15 +37,16 @@ class NGramTable(Incremental):
         self.logits = nn.Parameter(torch.zeros(shape) if logits is None else floats(logits, "logits", shape).clone())
 
     def start(self, n: int) -> State:
-        return (torch.full((n, max(self.history - 1, 0)), self.vocabulary, device=self.logits.device),)
+        return Tensors((torch.full((n, max(self.history - 1, 0)), self.vocabulary, device=self.logits.device),))
 
     def step(
         self, tokens: Int[Tensor, "n t"], state: State, source: Source | None = None
     ) -> tuple[Float[Tensor, "n t vocabulary"], State]:
         if not self.history:
             return self.logits.expand(*tokens.shape, -1), state
-        read = torch.cat((state[0], tokens), 1)
-        return self.logits[tuple(read.unfold(1, self.history, 1).unbind(-1))], (read[:, tokens.shape[1] :],)
+        (past,) = instance(state, Tensors, "state").parts
+        read = torch.cat((past, tokens), 1)
+        return self.logits[tuple(read.unfold(1, self.history, 1).unbind(-1))], Tensors((read[:, tokens.shape[1] :],))
 
 
 @final
@@ -75,17 +76,19 @@ class LSTM(Incremental):
     def start(self, n: int) -> State:
         shape = (n, len(self.recurrent), self.embedding.embedding_dim)
         zeros = torch.zeros(shape, dtype=dtype_of(self), device=device_of(self))
-        return zeros, zeros
+        return Tensors((zeros, zeros))
 
     def step(
         self, tokens: Int[Tensor, "n t"], state: State, source: Source | None = None
     ) -> tuple[Float[Tensor, "n t vocabulary"], State]:
         x, units, cells = self.embedding(tokens), [], []
-        for layer, h, c in zip(self.recurrent, state[0].unbind(1), state[1].unbind(1)):
+        first = instance(state, Tensors, "state").parts
+        for layer, h, c in zip(self.recurrent, first[0].unbind(1), first[1].unbind(1)):
             x, (h, c) = layer(dropped(x, self.dropout, source), (h[None].contiguous(), c[None].contiguous()))
             units.append(h[0])
             cells.append(c[0])
-        return self.readout(dropped(x, self.dropout, source)), (torch.stack(units, 1), torch.stack(cells, 1))
+        last = Tensors((torch.stack(units, 1), torch.stack(cells, 1)))
+        return self.readout(dropped(x, self.dropout, source)), last
 
 
 def dropped(x: Float[Tensor, "*shape"], rate: float, source: Source | None) -> Float[Tensor, "*shape"]:

@@ -29,7 +29,7 @@ class Continued(Incremental):
     def start(self, n: int) -> State:
         steps = incremental(self.conditional)
         read = torch.cat((self.prefix.new_tensor([self.first]), self.prefix[:-1]))
-        return tuple(part.expand(n, *part.shape[1:]) for part in steps.step(read[None], steps.start(1))[1])
+        return steps.step(read[None], steps.start(1))[1].rows(torch.zeros(n, dtype=torch.long, device=read.device))
 
     def step(
         self, tokens: Int[Tensor, "n t"], state: State, source: Source | None = None

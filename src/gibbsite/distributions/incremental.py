@@ -6,23 +6,39 @@ new tokens cost.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..check import instance
 from ..model import device_of
 from ..random import Source
 
-State = tuple[Tensor, ...]  # sequences first in each tensor, so that rows of it are the states of some of the sequences
+
+class State(ABC):
+    """What a conditional has read of n sequences. It is never changed: sequences may part from it."""
+
+    @abstractmethod
+    def rows(self, index: Tensor) -> "State":
+        """The state of some of the sequences: `index` is a mask or numbers, which may repeat."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Tensors(State):
+    """A state that is tensors, each with a row a sequence."""
+
+    parts: tuple[Tensor, ...]
+
+    def rows(self, index: Tensor) -> "Tensors":
+        return Tensors(tuple(part[index] for part in self.parts))
 
 
 class Incremental(nn.Module, ABC):
-    """A conditional that remembers what it has read: step(b, step(a, s)'s state) gives what step(ab, s) gives for b.
-
-    A state is never changed in place: what it was stays good, and sequences may part from it.
-    """
+    """A conditional that remembers what it has read: step(b, step(a, s)'s state) gives what step(ab, s) gives for b."""
 
     @abstractmethod
     def start(self, n: int) -> State:
@@ -50,24 +66,20 @@ class Recomputed(Incremental):
         self.module = module
 
     def start(self, n: int) -> State:
-        return (torch.empty(n, 0, dtype=torch.long, device=device_of(self)),)
+        return Tensors((torch.empty(n, 0, dtype=torch.long, device=device_of(self)),))
 
     def step(
         self, tokens: Int[Tensor, "n t"], state: State, source: Source | None = None
     ) -> tuple[Float[Tensor, "n t vocabulary"], State]:
-        previous = torch.cat((state[0], tokens), 1)
+        (read,) = instance(state, Tensors, "state").parts
+        previous = torch.cat((read, tokens), 1)
         logits = self.module(previous)
         if logits.shape[:2] != previous.shape:
             expected = f"({', '.join(map(str, previous.shape))}, vocabulary)"
             raise ValueError(f"conditional: expected logits of shape {expected}, got {tuple(logits.shape)}")
-        return logits[:, state[0].shape[1] :], (previous,)
+        return logits[:, read.shape[1] :], Tensors((previous,))
 
 
 def incremental(conditional: nn.Module) -> Incremental:
     """The conditional itself, or a plain module as one."""
     return conditional if isinstance(conditional, Incremental) else Recomputed(conditional)
-
-
-def rows(state: State, index: Tensor) -> State:
-    """The states of some of the sequences: `index` is a mask or numbers, which may repeat."""
-    return tuple(part[index] for part in state)

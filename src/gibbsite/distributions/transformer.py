@@ -10,11 +10,12 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 
 from .. import random
-from ..check import number
+from ..check import instance, number
 from ..random import Seed, Source
 from ..space import whole
 from .conditionals import dropped
 from .incremental import Incremental, State
+from .kept import Kept
 
 
 @final
@@ -59,25 +60,25 @@ class Transformer(Incremental):
         self.readout = None if tied else _linear(width, vocabulary, 0.02, source)
 
     def start(self, n: int) -> State:
-        empty = cast(_Block, self.blocks[0]).empty(n, self.places.weight)
-        return tuple(empty for _ in self.blocks)
+        shape, like = (n, 2, cast(_Block, self.blocks[0]).heads, 0), self.places.weight
+        return Kept(tuple(like.new_empty(*shape, like.shape[1] // shape[2]) for _ in self.blocks), 0)
 
     def step(
         self, tokens: Int[Tensor, "n t"], state: State, source: Source | None = None
     ) -> tuple[Float[Tensor, "n t vocabulary"], State]:
-        first = state[0].shape[3]
-        last = first + tokens.shape[1]
+        past = instance(state, Kept, "state")
+        first, last = past.places, past.places + tokens.shape[1]
         if last > self.length:
             raise ValueError(f"previous: expected at most length={self.length} tokens, the start among them, got {last}")
         x = dropped(self.tokens(tokens) + self.places.weight[first:last], self.dropout, source)
         mask = _later(first, last, x.device) if first and tokens.shape[1] > 1 else None
-        kept = []
-        for block, past in zip(self.blocks, state):
-            x, read = block(x, past, mask, source)
+        room, kept = past.room(tokens.shape[1], self.length), []
+        for layer, block in enumerate(self.blocks):
+            x, read = block(x, past.read(layer), None if room is None else room.layers[layer], mask, source)
             kept.append(read)
         x = self.norm(x)
         logits = functional.linear(x, self.tokens.weight[: self.vocabulary]) if self.readout is None else self.readout(x)
-        return logits, tuple(kept)
+        return logits, Kept(tuple(kept), last) if room is None else room
 
 
 @final
@@ -89,23 +90,29 @@ class _Block(nn.Module):
         self.ask, self.mix = _linear(width, 3 * width, 0.02, source), _linear(width, width, least, source)
         self.widen, self.narrow = _linear(width, 4 * width, 0.02, source), _linear(4 * width, width, least, source)
 
-    def empty(self, n: int, like: Tensor) -> Float[Tensor, "n 2 heads 0 size"]:
-        """The keys and values of nothing."""
-        return like.new_empty(n, 2, self.heads, 0, like.shape[1] // self.heads)
-
     def forward(
         self,
         x: Float[Tensor, "n t width"],
         past: Float[Tensor, "n 2 heads s size"],
+        room: Float[Tensor, "n 2 heads more size"] | None,
         mask: Tensor | None,
         source: Source | None,
-    ) -> tuple[Float[Tensor, "n t width"], Float[Tensor, "n 2 heads s_and_t size"]]:  # fmt: skip
+    ) -> tuple[Float[Tensor, "n t width"], Float[Tensor, "n 2 heads s_and_t size"]]:
         asked = self.ask(self.first(x)).unflatten(-1, (3, self.heads, -1)).permute(0, 2, 3, 1, 4)
-        read = torch.cat((past, asked[:, 1:]), 3) if past.shape[3] else asked[:, 1:]
+        read = _joined(past, asked[:, 1:], room)
         alone = mask is None and x.shape[1] > 1
         mixed = functional.scaled_dot_product_attention(asked[:, 0], read[:, 0], read[:, 1], mask, is_causal=alone)
         x = x + dropped(self.mix(mixed.transpose(1, 2).flatten(2)), self.dropout, source)
         return x + dropped(self.narrow(functional.gelu(self.widen(self.second(x)))), self.dropout, source), read
+
+
+def _joined(past: Tensor, new: Tensor, room: Tensor | None) -> Float[Tensor, "n 2 heads s_and_t size"]:
+    """The keys and values read before, then the new ones: written into the room behind those, or copied together."""
+    if room is None:
+        return torch.cat((past, new), 3) if past.shape[3] else new
+    read = room[..., : past.shape[3] + new.shape[3], :]
+    read[..., past.shape[3] :, :] = new
+    return read
 
 
 def _later(first: int, last: int, device: torch.device) -> Tensor:

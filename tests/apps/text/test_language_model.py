@@ -69,9 +69,9 @@ def test_the_cache_gives_what_reading_all_gives(lm, device):
         lambda module, args, options: told.append(options["input_ids"].shape[1]), with_kwargs=True
     )
     for token in read.split(1, 1):
-        before = tuple(part.clone() for part in state)
+        before = tuple(part.clone() for part in state.parts)
         logits, after = steps.step(token, state)
-        assert all(torch.equal(a, b) for a, b in zip(before, state))
+        assert all(torch.equal(a, b) for a, b in zip(before, state.parts))
         found.append(logits)
         state = after
     hook.remove()

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ...distributions.incremental import Incremental, State
+from ...check import instance
+from ...distributions.incremental import Incremental, State, Tensors
 from ...random import Source
 from .hugging_face import loaded, longest, token
 from .language_model import LanguageModel
@@ -22,13 +23,14 @@ class Cached(Incremental):
         self.network, self.vocabulary, self.first = network, vocabulary, first
 
     def start(self, n: int) -> State:
-        return ()
+        return Tensors(())
 
     def step(
         self, tokens: Int[Tensor, "n t"], state: State, source: Source | None = None
     ) -> tuple[Float[Tensor, "n t vocabulary"], State]:
         found = _told(self.network, tokens.masked_fill(tokens == self.vocabulary, self.first), _cache(state))
-        return found.logits, tuple(part for layer in found.past_key_values.layers for part in (layer.keys, layer.values))
+        read = tuple(part for layer in found.past_key_values.layers for part in (layer.keys, layer.values))
+        return found.logits, Tensors(read)
 
 
 @final
@@ -54,8 +56,8 @@ def _cache(state: State) -> Any:
     """The library's cache around the tensors of a state, which it does not change: it joins them to new ones."""
     from transformers.cache_utils import DynamicCache, DynamicLayer
 
-    cache = DynamicCache()
-    for keys, values in zip(state[::2], state[1::2]):
+    cache, parts = DynamicCache(), instance(state, Tensors, "state").parts
+    for keys, values in zip(parts[::2], parts[1::2]):
         layer = DynamicLayer()
         layer.lazy_initialization(keys, values)
         layer.keys, layer.values = keys, values
