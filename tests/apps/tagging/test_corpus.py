@@ -67,6 +67,7 @@ def test_tweets_in_columns(written):
         (CONLLU.replace("\n2\tca", "\nx\tca"), "upos", "line 5: expected a word's number in the first field.*'x'"),
         (CONLLU.replace("\tAUX", "\t_"), "upos", "line 5: expected a label in column 4, got '_'"),
         (CONLLU, "ner", "is in CoNLL-U, where a column is one of form, lemma, upos.*got 'ner'"),
+        (CONLLU, "uposs", "did you mean upos"),
         (CONLLU, "12", "line 3: expected a column 12, got 10 columns"),
         (COLUMNS + "alone\n", "ner", "line 8: expected a word and at least one label, got 'alone' alone"),
         (COLUMNS, "upos", "is in columns, where a column is one of pos, chunk, ner"),

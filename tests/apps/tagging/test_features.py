@@ -195,6 +195,15 @@ def test_l1_drops_features_and_rare_ones_can_be_left_out():
     assert size(l1=5.0) < size() and size(least=2) < size()
 
 
+def test_other_weights_and_features_are_read_at_once(tagger):
+    """What is kept between calls is made anew when another tagger's weights are loaded."""
+    other = FeatureCRF(templates=TEMPLATES).fit(Corpus(TRAIN.sentences[:2]), seed=0)
+    empty = FeatureTagger(other.labels, other.templates, len(other.keys))
+    empty.predict(NEW)
+    empty.load_state_dict(other.state_dict())
+    assert empty.n_best(NEW, 3) == other.n_best(NEW, 3)
+
+
 def test_saved_and_loaded(tagger, tmp_path):
     tagger.save(tmp_path / "tagger.safetensors")
     again = load(tmp_path / "tagger.safetensors", (FeatureTagger,))

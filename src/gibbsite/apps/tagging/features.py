@@ -39,6 +39,7 @@ class FeatureTagger(Tagger):
         self.edge = nn.Parameter(torch.zeros(size, size), requires_grad=False)
         self.start = nn.Parameter(torch.zeros(size), requires_grad=False)
         self.end = nn.Parameter(torch.zeros(size), requires_grad=False)
+        self._index: tuple[tuple[int, int], np.ndarray, np.ndarray] | None = None
 
     def predict(self, sentences: Sequence[Sentence]) -> list[tuple[str, ...]]:
         return self._each(sentences, (), lambda chain, rows: [
@@ -80,10 +81,18 @@ class FeatureTagger(Tagger):
     def _scores(self, sentences: Sequence[Sentence]) -> np.ndarray:
         """Sums of weights (words, labels) of all words one after the other."""
         hashes, _ = self.templates.hashes(sentences)
-        keys = self.keys.cpu().numpy().view(np.uint64)
+        keys, slots = self._table()
         scores = np.empty((len(hashes), len(self.labels)), np.float32)
-        sparse_crf.scores(loops.rows(hashes, keys, loops.index(keys)), self.weights.cpu().numpy(), scores)
+        sparse_crf.scores(loops.rows(hashes, keys, slots), self.weights.cpu().numpy(), scores)
         return scores
+
+    def _table(self) -> tuple[np.ndarray, np.ndarray]:
+        """The keys and their index, which is made anew when they have changed."""
+        mark = (self.keys.data_ptr(), 0 if self.keys.is_inference() else self.keys._version)
+        if self._index is None or self._index[0] != mark:
+            keys = self.keys.cpu().numpy().view(np.uint64)
+            self._index = (mark, keys, loops.index(keys))
+        return self._index[1:]
 
     def _chain(self, scores: np.ndarray, lengths: Sequence[int]) -> LinearChain:
         mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]

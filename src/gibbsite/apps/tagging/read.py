@@ -4,6 +4,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 
 Words = tuple[tuple[str, ...], tuple[str, ...]]  # words, labels
@@ -70,10 +71,11 @@ def _place(column: str, conllu: bool, path: Path) -> int:
         return names[column]
     if re.fullmatch(r"-?[1-9]\d*", str(column)):
         return int(column) - (int(column) > 0)
-    kind = "CoNLL-U" if conllu else "columns"
+    kind, near = "CoNLL-U" if conllu else "columns", get_close_matches(str(column), names, n=1, cutoff=0.6)
+    hint = f"; did you mean {near[0]}?" if near else ""
     raise CorpusError(
         f"{path}: is in {kind}, where a column is one of {', '.join(names)} or a number (1 the first, -1 the last); got "
-        f"{column!r}"
+        f"{column!r}{hint}"
     )
 
 
