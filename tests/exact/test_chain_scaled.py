@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from gibbsite.exact import chain_forward, chain_scaled
+from gibbsite.exact import chain_forward, chain_loops, chain_paths, chain_scaled
 
 INF = math.inf
 
@@ -106,6 +106,13 @@ def test_rows_without_a_label_sequence_do_not_harm_the_others():
     assert log_z[2] == -INF and log_z[[0, 1, 3, 4]].isfinite().all() and bool((node[2] == 0).all())
     for one, other in both(weights, lengths):
         assert torch.allclose(one, other)
+
+
+def test_best_paths_in_torch_are_those_of_the_loops():
+    """Labels beyond a chain are 0 in both."""
+    weights, lengths = potentials(3, forbid=0.3)
+    (score, labels), (wanted, there) = chain_paths.best_paths(1, *weights, lengths), chain_loops.best_path(*weights, lengths)
+    assert torch.equal(labels[:, 0], there) and same(score[:, 0], wanted)
 
 
 def test_single_precision_and_narrower_products_are_not_used():

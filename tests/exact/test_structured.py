@@ -95,3 +95,11 @@ def test_weights_that_are_parameters_are_learned(kind, device):
     assert {name for name, _ in learned.named_parameters()} == set(potentials)
     (learned(learned.mode()) + learned.entropy()).sum().backward()
     assert all(bool(value.grad.isfinite().all()) and bool(value.grad.any()) for value in potentials.values())
+
+
+@every
+def test_where_all_are_equal_one_is_the_mode(kind, device):
+    law = kind(lambda *shape: torch.zeros(shape, device=device), (3,), torch.tensor([4, 3, 2], device=device))
+    assert law(law.mode()).isfinite().all() and torch.allclose(law(law.mode()), -law.entropy(), atol=1e-5)
+    labels, log_prob = law.n_best(2)
+    assert torch.allclose(law(labels), log_prob) and bool((labels[0, 0] != labels[1, 0]).any())

@@ -82,7 +82,8 @@ class LinearChain(Distribution):
         return checked(log_partition(*self._canonical())).view(self.batch_shape)
 
     def forward(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
-        return self.score(x) - self.log_partition()
+        c = self._canonical()
+        return self._score(c, x) - checked(log_partition(*c)).view(self.batch_shape)
 
     def log_prob(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
         """log p(x), the same as `chain(x)`."""
@@ -90,7 +91,10 @@ class LinearChain(Distribution):
 
     def score(self, x: Int[Tensor, "*n batch T"]) -> Float[Tensor, "*n batch"]:
         """U(x), the sum of the potentials along x: log p(x) + log Z."""
-        x, c = torch.as_tensor(x), self._canonical()
+        return self._score(self._canonical(), x)
+
+    def _score(self, c: Canonical, x: Tensor) -> Tensor:
+        x = torch.as_tensor(x)
         if not x.is_floating_point():
             y = self._layout.compact(self._labels(x))
             return score_labels(c, y).view(x.shape[:-1])

@@ -24,7 +24,7 @@ Total = Callable[..., Tensor]  # (semiring, *scores) -> (*element, B)
 
 
 class NBest(NamedTuple):
-    """The k most probable states, best first; `model(labels)` is `log_prob`, -inf where there are fewer than k."""
+    """The k most probable states, best first; where there are fewer than k, log_prob is -inf and the labels mean nothing."""
 
     labels: Int[Tensor, "k ..."]
     log_prob: Float[Tensor, "k *batch"]
