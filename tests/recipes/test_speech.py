@@ -4,7 +4,35 @@ import math
 
 import torch
 
-from gibbsite.recipes import speech_page
+from gibbsite.apps.speech import batches
+from gibbsite.recipes import APPLICATIONS, Bars, speech_page
+from gibbsite.recipes.expected import expectations
+from gibbsite.report import RunDirectory, render, surroundings
+
+
+def smoke(path):
+    """What the smoke preset found that was not as expected, and its report."""
+    recipe, expected = APPLICATIONS["speech"], expectations("speech", "smoke")
+    config = recipe.presets["smoke"]
+    record = {"recipe": "speech", "preset": "smoke", "command": "", "parameters": {}, **surroundings("cpu")}
+    directory = RunDirectory.create(path, record)
+    recipe.run(config, directory, Bars(shown=False))
+    found = recipe.findings(config, directory.results())
+    assert len(expected) == 2
+    return {key for key, row in expected.items() if not row.holds(found[key])}, render(
+        recipe.page(config, directory), record
+    )
+
+
+def test_smoke_is_as_expected(data, tmp_path):
+    wrong, html = smoke(tmp_path / "run")
+    assert not wrong and html.count("<figure>") == 4 and html.count("<table") == 4
+
+
+def test_mutant_labels_from_the_end_to_the_start(data, tmp_path, monkeypatch):
+    real = batches.collated
+    monkeypatch.setattr(batches, "collated", lambda x, labels, device: real(x, [y.flip(0) for y in labels], device))
+    assert "test_error" in smoke(tmp_path / "run")[0]
 
 
 def test_cepstra_are_drawn_as_the_bands_that_they_are_the_cosine_transform_of():
