@@ -222,6 +222,8 @@ def _page(record: dict[str, Any]) -> str:
             parts.append(table(columns, [_rate_row(n, r, counted) for n, r in contest["rates"].items()]))
             aimed = name == "one thread"  # the targets are of that run
             columns = ["ratio", "steps/s", "steps per CPU-second", *(["target"] if aimed else [])]
+            if not contest["ratios"]:
+                continue
             if contest["rounds"] >= _FEWEST:
                 parts.append(table(columns, [_ratio_row(r)[: len(columns)] for r in contest["ratios"]]))
             else:
