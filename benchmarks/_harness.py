@@ -33,7 +33,7 @@ _ROUNDS = 7
 _FEWEST = 3  # rounds that a ratio is the median of, at least
 _BUDGET = 12.0  # seconds after which a contest ends early, with the rounds it has: threads on a busy machine can stall
 _LIBRARIES = ("torch", "numpy", "numba", "jax", "thrml", "blackjax", "ebmkit", "rbms", "torchebm", "kenlm",
-              "fast_ctc_decode")  # fmt: skip
+              "fast_ctc_decode", "transformers")  # fmt: skip
 _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
