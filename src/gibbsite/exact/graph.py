@@ -121,10 +121,17 @@ class Graph:
         return bool((self.label == EPSILON).any())
 
     def to(self, device: torch.device | str) -> "Graph":
-        """The same graph on another device."""
-        if self.weight.device == torch.device(device):
+        """The same graph on another device; made once for each, unless its weights ask for gradients."""
+        device = torch.device(device)
+        if self.weight.device == device:
             return self
-        return Graph(*(tensor.to(device) for tensor in self.tensors()))
+        if device not in self._elsewhere or any(tensor.requires_grad for tensor in self.tensors()):
+            self._elsewhere[device] = Graph(*(tensor.to(device) for tensor in self.tensors()))
+        return self._elsewhere[device]
+
+    @cached_property
+    def _elsewhere(self) -> dict[torch.device, "Graph"]:
+        return {}
 
     def tensors(self) -> tuple[Tensor, ...]:
         """All its fields, in order."""
@@ -182,6 +189,11 @@ class GraphBatch:
     def states(self) -> int:
         """How many states there are in all."""
         return len(self.start)
+
+    @cached_property
+    def labels_read(self) -> tuple[int, int]:
+        """The smallest and the largest label that is read."""
+        return (int(self.label.min()), int(self.label.max())) if len(self.label) else (0, -1)
 
     @cached_property
     def owner(self) -> Int[Tensor, " states"]:

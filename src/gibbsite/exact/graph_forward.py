@@ -63,10 +63,10 @@ def check_emissions(emissions: Tensor, lengths: Tensor, batch: GraphBatch) -> No
         raise ValueError(f"emissions: expected finite numbers or -inf, got {emissions[b, t, k].item()} at {[b, t, k]}")
     if not batch.shared and len(batch.offsets) != len(emissions) + 1:
         raise ValueError(f"graphs: expected one an utterance, {len(emissions)}, got {len(batch.offsets) - 1}")
-    if len(batch.label) and int(batch.label.min()) < 0:
+    least, most = batch.labels_read
+    if least < 0:
         raise ValueError("graph: expected arcs that read a label each, some read nothing; call remove_epsilon first")
-    if len(batch.label) and int(batch.label.max()) >= emissions.shape[2]:
-        most = int(batch.label.max())
+    if most >= emissions.shape[2]:
         raise ValueError(f"emissions: expected a column for each label of the graph, 0 to {most}, got {emissions.shape[2]}")
 
 

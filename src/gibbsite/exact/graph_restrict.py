@@ -1,7 +1,11 @@
 """The part of a graph that writes given label sequences: one graph an utterance, with the same weights."""
 
+import weakref
+from typing import NamedTuple
+
+import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from .._fast import graph_restrict as loops
@@ -22,34 +26,51 @@ def restrict(graph: Graph, labels: Int[Tensor, "batch most"], counts: Int[Tensor
         >>> gb.exact.forward(one, torch.zeros(1, 3, 3), torch.tensor([3])).exp().round().item()  # 012 102 120 112 122
         5.0
     """
-    instance(graph, Graph, "graph")
-    check_labels(graph, labels, counts)
-    order = (graph.source * (graph.outputs + 1) + graph.output).argsort(stable=True)
-    first = torch.cat((order.new_zeros(1), torch.bincount(graph.source, minlength=graph.states).cumsum(0)))
-    starts = (graph.start > -torch.inf).nonzero()[:, 0]
-    arguments = (first, graph.target[order], graph.output[order], starts, labels, counts)
-    found = loops.restrict(*(x.cpu().contiguous().numpy() for x in arguments))
+    index = _index(instance(graph, Graph, "graph"))
+    _check_labels(index.written, labels, counts)
+    utterances = (x.cpu().contiguous().numpy() for x in (labels, counts))
+    found = loops.restrict(*index.arcs, *utterances)
     state, position, offsets, source, target, origin = (torch.from_numpy(x).to(graph.weight.device) for x in found)
-    arc, last = (
-        order[origin],
-        counts.to(state.device)[torch.repeat_interleave(torch.arange(len(counts)), offsets.diff().cpu())],
-    )
+    arc, owner = index.order[origin], torch.repeat_interleave(torch.arange(len(counts)), offsets.diff().cpu())
+    last = counts.cpu()[owner].to(state.device)
     start = torch.where(position == 0, graph.start[state], -torch.inf)
     end = torch.where(position == last, graph.end[state], -torch.inf)
     return GraphBatch(source, target, graph.label[arc], graph.weight[arc], start, end, graph.output[arc], offsets.cpu())
 
 
-def check_labels(graph: Graph, labels: object, counts: Tensor) -> None:
+class _Index(NamedTuple):
+    """Arcs by source and output: their order, what the loop asks for, and which labels the graph writes."""
+
+    order: Int[Tensor, " arcs"]
+    arcs: tuple[np.ndarray, ...]
+    written: Bool[Tensor, " outputs"]
+
+
+_indices: weakref.WeakKeyDictionary[Graph, _Index] = weakref.WeakKeyDictionary()
+
+
+def _index(graph: Graph) -> _Index:
+    if graph not in _indices:
+        source, target, output = (x.cpu() for x in (graph.source, graph.target, graph.output))
+        order = (source * (graph.outputs + 1) + output).argsort(stable=True)
+        first = torch.cat((order.new_zeros(1), torch.bincount(source, minlength=graph.states).cumsum(0)))
+        starts = (graph.start > -torch.inf).nonzero()[:, 0].cpu()
+        written = torch.zeros(graph.outputs + 1, dtype=torch.bool)
+        written[output] = True  # an output of -1 marks the last place
+        written[-1] = False
+        arcs = tuple(x.numpy() for x in (first, target[order], output[order], starts))
+        _indices[graph] = _Index(order.to(graph.source.device), arcs, written)
+    return _indices[graph]
+
+
+def _check_labels(written: Bool[Tensor, " outputs"], labels: object, counts: Tensor) -> None:
     """Errors for labels of a wrong shape, or that the graph never writes."""
     if not isinstance(labels, Tensor) or labels.dtype != torch.long or labels.ndim != 2:
         got = f"{labels.dtype} {tuple(labels.shape)}" if isinstance(labels, Tensor) else repr(labels)
         raise ValueError(f"labels: expected int64 of shape (batch, most), got {got.removeprefix('torch.')}")
     check_lengths(counts, "label lengths", len(labels), labels.shape[1])
-    written = torch.zeros(graph.outputs + 1, dtype=torch.bool)
-    written[graph.output.cpu()] = True  # an output of -1 marks the last place
-    written[-1] = False
     inside = torch.arange(labels.shape[1]) < counts.cpu()[:, None]
-    strange = inside & ((labels.cpu() < 0) | ~written[labels.cpu().clamp(-1, graph.outputs)])
+    strange = inside & ((labels.cpu() < 0) | ~written[labels.cpu().clamp(-1, len(written) - 1)])
     if bool(strange.any()):
         b, i = strange.nonzero()[0].tolist()
         known = written.nonzero()[:, 0].tolist()
