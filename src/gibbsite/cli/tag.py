@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, final
 import torch
 import tyro
 
-from ..apps.tagging import Corpus, CorpusError, Learner, Tagger
+from ..apps.tagging import Corpus, Learner, Tagger
 from ..apps.tagging.findings import findings
 from ..apps.tagging.models import MODELS, read
 from ..apps.tagging.page import page
@@ -71,9 +71,9 @@ class Train:
         try:
             paths = {"train": self.train, "dev": self.dev, "test": self.test}
             found = {name: Corpus.read(path, self.column, self.scheme) for name, path in paths.items() if path}
-        except CorpusError as error:
+            known = found["train"].learnable().names
+        except ValueError as error:
             raise UsageError(f"tag train: {error}") from error
-        known = found["train"].alphabet().names
         for name, corpus in found.items():
             if unknown := sorted(set(corpus.alphabet().names) - set(known)):
                 some = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
@@ -155,6 +155,8 @@ def _carry_out(options: _Options, corpora: dict[str, Corpus], directory: RunDire
         known = {row["part"] for row in directory.results() if row.get("kind") == "scores"}
         for part in [name for name in ("dev", "test") if name in corpora and name not in known]:
             directory.record(findings(tagger, corpora[part], part))
+    except FloatingPointError as error:
+        raise UsageError(f"tag train: {error}") from error
     except KeyboardInterrupt:
         status = _INTERRUPTED
     directory.record({"kind": "interrupted" if status else "finished", "seconds": time.monotonic() - began})
@@ -169,12 +171,13 @@ def _trained(options: _Options, corpora: dict[str, Corpus], directory: RunDirect
     """The tagger that the run already kept, or one trained now."""
     if directory.model_path.is_file():
         return read(directory.model_path)
-    with Bars(shown=sys.stderr.isatty()).total(getattr(options.learner, "epochs", 1)) as part:
-        advance, done = part("epochs"), [0]
+    with Bars(shown=sys.stderr.isatty()).total(100) as part:
+        advance, done = part("training, per cent"), [0]
 
         def tell(now: int, of: int) -> None:
-            advance(now - done[0])
-            done[0] = now
+            share = 100 * now // of
+            advance(share - done[0])
+            done[0] = share
 
         tagger = options.learner.fit(
             corpora["train"], corpora.get("dev"), seed=options.common.seed, device=options.common.device,

@@ -24,6 +24,7 @@ def files(tmp_path_factory):
     (folder / "train.txt").write_text(TRAIN)
     (folder / "spans.txt").write_text(SPANS)
     (folder / "odd.txt").write_text(TRAIN.replace("sleeps\tV", "sleeps\tW"))
+    (folder / "one.txt").write_text("the\tD\n")
     (folder / "broken.txt").write_text(TRAIN + "alone\n")
     return folder
 
@@ -163,14 +164,17 @@ def test_a_run_is_replaced_only_when_told(files, run, capsys):
         (["train", "train.txt", "--model", "featurs"], "there is no model 'featurs'; did you mean features?"),
         (["train", "none.txt"], "none.txt: cannot be read"),
         (["train", "broken.txt", "--column", "pos"], "broken.txt, line 13: expected a word and at least one label"),
+        (["train", "one.txt", "--column", "pos"], "one.txt: expected at least 2 labels, got D alone; is it the column?"),
+        (["train", "train.txt", "--column", "pos", "--rate", "1e300"], "rate: expected steps that leave log p finite"),
         (["train", "train.txt", "--column", "upos"], "a column is one of pos, chunk, ner"),
         (["train", "train.txt", "--column", "pos", "--rate", "-1"], "rate: expected a positive number, got -1"),
         (["train", "train.txt", "--column", "pos", "--templates", "lowr[0]"], "did you mean lower?"),
         (["predict", "nothing"], "expected a run directory with config.json"),
     ],
 )
-def test_mistakes_are_told(files, monkeypatch, capsys, words, error):
+def test_mistakes_are_told(files, tmp_path, monkeypatch, capsys, words, error):
     monkeypatch.chdir(files)
+    monkeypatch.setattr("gibbsite.cli.tag.RUNS", tmp_path)
     assert tag(*words) == 2
     assert error in capsys.readouterr().err
 

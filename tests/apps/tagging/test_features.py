@@ -224,6 +224,10 @@ def test_a_file_of_another_kind_is_named(tagger, tmp_path):
 def test_mistakes_are_named(tagger):
     with pytest.raises(ValueError, match="expected at least one word, got none"):
         FeatureCRF().fit(Corpus((Sentence(()),)), seed=0)
+    with pytest.raises(ValueError, match="expected at least 2 labels, got A alone"):
+        FeatureCRF().fit(Corpus((Sentence(("a",), ("A",)),)), seed=0)
+    with pytest.raises(FloatingPointError, match="take less"):
+        FeatureCRF(rate=1e300).fit(TRAIN, seed=0)
     with pytest.raises(ValueError, match="label 'X' is none of the 3 labels D, N, V"):
         tagger.log_likelihood([Sentence(("a",), ("X",))])
     with pytest.raises(ValueError, match="expected a label for each word, got none in sentence 0"):

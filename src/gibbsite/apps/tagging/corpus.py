@@ -98,6 +98,15 @@ class Corpus:
         """Each sentence's labels."""
         return [sentence.labels for sentence in self.sentences]
 
+    def learnable(self) -> Labels:
+        """The alphabet, if there is something to learn: words, and at least two labels."""
+        labels = self.alphabet() if self.tokens else None
+        if labels is None:
+            raise ValueError(f"{self.source}: expected at least one word, got none")
+        if len(labels) < 2:
+            raise ValueError(f"{self.source}: expected at least 2 labels, got {labels.names[0]} alone; is it the column?")
+        return labels
+
     def alphabet(self) -> Labels:
         """The labels that occur, in the order of their names."""
         return Labels(tuple(sorted({label for sentence in self.sentences for label in sentence.labels})))

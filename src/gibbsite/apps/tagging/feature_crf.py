@@ -1,5 +1,6 @@
 """Learning a tagger of sparse features: AdaGrad, one sentence at a time, in a compiled loop."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,15 +69,15 @@ class FeatureCRF(Learner):
         progress: Callable[[int, int], None] | None = None,
     ) -> FeatureTagger:
         """The tagger after the pass that was best on `dev`, else after the last. It learns on the CPU."""
-        if not train.tokens:
-            raise ValueError(f"{train.source}: expected at least one word, got none")
-        labels, source = train.alphabet(), random.generator(seed)
+        labels, source = train.learnable(), random.generator(seed)
         tagger, state, learn = self._prepared(train)
         if out is not None:  # a run that was interrupted begins again: it is a matter of seconds
             write_lines(out / "metrics.jsonl", [row for row in read_lines(out / "metrics.jsonl") if "epoch" not in row])
         best, kept = -1.0, None
         for epoch in range(self.epochs):
             loss = learn(random.permutation(sum(map(bool, map(len, train))), source).numpy())
+            if not math.isfinite(loss):
+                raise FloatingPointError(f"rate: expected steps that leave log p finite, got {self.rate}; take less")
             row = {"epoch": epoch + 1, "loss": loss}
             if dev is not None:
                 _put(tagger, state, len(labels))
