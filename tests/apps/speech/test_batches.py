@@ -46,8 +46,9 @@ def test_learning_goes_on_bit_for_bit(tmp_path, device):
 
     learned(4, tmp_path)
     again, whole = learned(7, tmp_path), learned(7)
+    tolerance = 0 if device.type == "cpu" else 1e-4  # the kernel of CTC's gradient adds in any order on a GPU
     for name, value in whole.objective.state_dict().items():
-        assert torch.equal(again.objective.state_dict()[name], value), name
+        assert torch.allclose(again.objective.state_dict()[name], value, rtol=0, atol=tolerance), name
     assert whole.metrics[-1]["loss"] > 0
 
 

@@ -96,12 +96,12 @@ def collapsed(path: list[int]) -> list[int]:
 
 def written(graph: Graph, scores: Float[Tensor, "batch frames columns"], frames: Int[Tensor, " batch"]) -> list[list[int]]:
     """The labels that the best path of a graph writes, for each utterance; none where there is no path."""
-    arcs = best_paths(graph, scores, frames).arcs[:, 0]
+    arcs = best_paths(graph, scores.cpu(), frames.cpu()).arcs[:, 0]
     output = torch.cat((graph.output, torch.tensor([EPSILON])))  # the last stands for no arc
     return [[label for label in row if label != EPSILON] for row in output[arcs].tolist()]
 
 
 def forced(graph: GraphBatch, scores: Float[Tensor, "frames classes"]) -> Int[Tensor, " frames"]:
     """The classes on the best path of the graph of one utterance's labels."""
-    (arcs,) = best_paths(graph, scores[None], torch.tensor([len(scores)])).arcs[0]
+    (arcs,) = best_paths(graph, scores[None].cpu(), torch.tensor([len(scores)])).arcs[0]
     return graph.label.cpu()[arcs]
