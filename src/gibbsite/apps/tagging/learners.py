@@ -4,14 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import NamedTuple, final
 
 import torch
 
 from ... import random
 from ...check import instance, number
 from ...learn import Average, fit
-from ...learn.schedule import Polynomial
+from ...learn.schedule import Schedule
 from ...random import Source
 from ...space import whole
 from .batches import Bucketed
@@ -25,6 +25,18 @@ from .reading import Pretrained, Reading, Words
 from .tagger import Learner
 
 
+@final
+@dataclass(frozen=True)
+class Falling(Schedule):
+    """1 - (before + t) / steps: linear to 0, from where an earlier stage left it."""
+
+    before: int
+    steps: int
+
+    def __call__(self, step: int) -> float:
+        return 1 - (self.before + step) / self.steps
+
+
 @dataclass(frozen=True)
 class NeuralLearner(Learner, ABC):
     """An encoder and a head, trained together on batches of sentences of like length."""
@@ -32,7 +44,7 @@ class NeuralLearner(Learner, ABC):
     reading: Words | Pretrained = field(default_factory=Words)
     """What reads the words."""
     optimiser: Adam | SGD = field(default_factory=Adam)
-    """What follows the gradient; its rate falls to 0 linearly."""
+    """What follows the gradient; its rate falls to 0 linearly, over all stages."""
     epochs: int = 12
     """Passes over the corpus."""
     tokens: int = 512
@@ -72,30 +84,32 @@ class NeuralLearner(Learner, ABC):
 
         Ctrl-C ends the step, saves and raises KeyboardInterrupt: with `out`, the same call goes on.
         """
-        first = self.before()
+        given, first = _Given(train, dev, seed, device, progress), self.before()
         if first is None:
-            tagger, before = self._made(train, random.substream(seed, 0)), 0
-        else:
-            before = first.epochs
-            told = None if progress is None else lambda done, of: progress(done, before + self.epochs)
-            tagger = self._follows(first.fit(train, dev, seed=seed, device=device, out=out and out / "first", progress=told))
-        tagger = tagger.to(device)
-        data = self._data(tagger, train, seed, device)
+            return self._stage(self._made(given), given, out, 0, self.epochs)
+        passes = first.epochs + self.epochs
+        tagger = first._stage(first._made(given), given, out and out / "first", 0, passes)
+        return self._stage(self._follows(tagger), given, out, first.epochs, passes)
+
+    def _stage(self, tagger: NeuralTagger, given: "_Given", out: Path | None, before: int, passes: int) -> NeuralTagger:
+        """Passes `before` and on of so many, in which the rate falls to 0."""
+        tagger = tagger.to(given.device)
+        data = self._data(tagger, given)
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
         objective, steps, done = Tagging(tagger), len(data), 0
         average = Average(tagger, 1 - 1 / max(1.0, self.window * steps))
-        choice = Choice(tagger, average, train, dev, steps, out)
+        choice = Choice(tagger, average, given.train, given.dev, steps, out)
 
         def tell(more: int) -> None:
             nonlocal done
             done += more
-            if progress is not None:
-                progress(before + done // steps, before + self.epochs)
+            if given.progress is not None:
+                given.progress(before + done // steps, passes)
 
         fitted = fit(
             objective, data, optimiser=self.optimiser.make(objective.parameters()), steps=self.epochs * steps, batch=1,
-            seed=random.substream(seed, 1) % 2**63, schedule=Polynomial(self.epochs * steps), average=average,
+            seed=random.substream(given.seed, 1) % 2**63, schedule=Falling(before * steps, passes * steps), average=average,
             clip=self.clip, out=out, save_every=steps, log_every=steps, listener=choice, progress=tell,
         )  # fmt: skip
         if fitted.interrupted:
@@ -103,9 +117,9 @@ class NeuralLearner(Learner, ABC):
         tagger.load_state_dict(choice.weights)
         return tagger.requires_grad_(False)
 
-    def _made(self, train: Corpus, seed: int) -> NeuralTagger:
-        source, labels = random.generator(seed), train.alphabet()
-        encoder = self.reading.make([sentence.words for sentence in train], source)
+    def _made(self, given: "_Given") -> NeuralTagger:
+        source, labels = random.generator(random.substream(given.seed, 0)), given.train.alphabet()
+        encoder = self.reading.make([sentence.words for sentence in given.train], source)
         return NeuralTagger(labels, encoder, self.head(encoder.size, len(labels), source))
 
     def _follows(self, first: NeuralTagger) -> NeuralTagger:
@@ -115,9 +129,21 @@ class NeuralLearner(Learner, ABC):
         tagger.load_state_dict(first.state_dict())
         return tagger.requires_grad_(True)
 
-    def _data(self, tagger: NeuralTagger, train: Corpus, seed: int, device: Any) -> Bucketed:
-        words, labels = [s.words for s in train if s.words], [tagger.labels.encode(s.labels) for s in train if s.words]
-        return Bucketed(tagger.encoder, words, labels, tokens=self.tokens, seed=random.substream(seed, 2), device=device)
+    def _data(self, tagger: NeuralTagger, given: "_Given") -> Bucketed:
+        some = [sentence for sentence in given.train if sentence.words]
+        words, labels = [s.words for s in some], [tagger.labels.encode(s.labels) for s in some]
+        seed = random.substream(given.seed, 2)
+        return Bucketed(tagger.encoder, words, labels, tokens=self.tokens, seed=seed, device=given.device)
+
+
+class _Given(NamedTuple):
+    """What `fit` is told."""
+
+    train: Corpus
+    dev: Corpus | None
+    seed: int
+    device: str
+    progress: Callable[[int, int], None] | None
 
 
 @final
@@ -175,7 +201,7 @@ class NeuralCRFTransducer(NeuralLearner):
     """Units of the LSTM over labels."""
     label_dropout: float = 0.33
     """How much is dropped of what it says."""
-    width: int = 8
+    width: int = 32
     """Hypotheses of the beam, in learning and in search."""
     first_epochs: int = 6
     """Passes over the corpus of the RNN transducer that it begins with; 0 for none."""
