@@ -435,6 +435,7 @@ ROWS = [
         lambda: D.NGram(plain, tokens),
         "backoff: expected a gibbsite.distributions.Backoff, got function; make",
     ),
+    ("NGramConditional", lambda: D.NGramConditional(bigram), "ngram: expected a gibbsite.distributions.NGram, got Auto"),
     ("kneser_ney", lambda: D.kneser_ney([[1]], gb.Real(2)), "space: expected a gibbsite.Tokens, got Real"),
     ("kneser_ney", lambda: D.kneser_ney([[1, 1]], tokens, order=0), "order: expected a positive integer, got 0"),
     ("kneser_ney", lambda: D.kneser_ney([[1, 1]], tokens, discounts=[0.5]), "discounts: expected three, of counts"),

@@ -38,7 +38,15 @@ def wide(module):
     return module
 
 
+def ngram():
+    x = torch.randint(V, (40, 6), generator=torch.Generator().manual_seed(0))
+    space = gb.Tokens(6, V, 0)
+    ended = (x == 0).cumsum(1) > 0
+    return D.NGramConditional(D.kneser_ney(torch.where(ended, 0, x), space, order=3))
+
+
 CONDITIONALS = {
+    "n-gram": ngram,
     "unigram": lambda: D.NGramTable(V, 0, torch.arange(5.0)),
     "trigram": lambda: D.NGramTable(V, 2, torch.randn(V + 1, V + 1, V, generator=torch.Generator().manual_seed(0))),
     "lstm": lambda: D.LSTM(V, 6, seed=0),

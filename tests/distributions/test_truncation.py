@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import gibbsite as gb
+from gibbsite.distributions import autoregressive
 
 from ..statistics import fits
 from .test_autoregressive import table
@@ -18,6 +19,10 @@ TRUNCATIONS = [
     {"top_k": 1},
 ]
 by_truncation = pytest.mark.parametrize("how", TRUNCATIONS, ids=str)
+
+
+def ngram():
+    return D.NGramConditional(D.kneser_ney(torch.tensor([[2, 3, 0, 1], [2, 0, 1, 1], [3, 3, 2, 1]]), gb.Tokens(4, 4, 1)))
 
 
 def transformer(vocabulary=4):
@@ -59,7 +64,7 @@ def test_what_is_as_likely_as_the_last_one_is_kept():
 
 
 @by_truncation
-@pytest.mark.parametrize("make", [lambda: table(1, vocabulary=4), lambda: wide(D.LSTM(4, 5, 2, seed=0)), transformer])
+@pytest.mark.parametrize("make", [lambda: table(1, vocabulary=4), lambda: wide(D.LSTM(4, 5, 2, seed=0)), transformer, ngram])
 @torch.no_grad()
 def test_sums_to_one(make, how, double):
     """Over all sequences of 4 of 4 tokens, and over what follows a prefix; the mutant cuts and does not normalise anew."""
@@ -111,7 +116,9 @@ def test_draws_have_the_law(make, device):
 
 
 @torch.no_grad()
-def test_rows_are_completed_each_from_its_own_prefix(device):
+@pytest.mark.parametrize("most", [4, 1 << 20], ids=["prefixes in pieces", "prefixes at once"])
+def test_rows_are_completed_each_from_its_own_prefix(most, device, monkeypatch):
+    monkeypatch.setattr(autoregressive, "_AT_ONCE", {device.type: most})
     q = D.Autoregressive(wide(D.LSTM(4, 5, seed=0)), gb.Tokens(4, 4, 1)).to(device)
     prefix = torch.tensor([[2, 0], [3, 3]]).repeat(10_000, 1)
     x = q.complete(prefix, seed=0).cpu()

@@ -14,6 +14,7 @@ from .latent import LatentNormal
 from .marginal import Marginal
 from .mixture import Mixture, NormalMixture
 from .ngram import NGram
+from .ngram_conditional import NGramConditional
 from .normal import Moments, Normal
 from .perplexity import perplexity
 from .stepwise import Stepwise
@@ -38,6 +39,7 @@ __all__ = [
     "Mixture",
     "Moments",
     "NGram",
+    "NGramConditional",
     "NGramTable",
     "Normal",
     "NormalMixture",

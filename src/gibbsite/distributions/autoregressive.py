@@ -114,8 +114,7 @@ class Autoregressive(Distribution):
 
     def _shares(self, order: Int[Tensor, " n"], drawn: Int[Tensor, " n"]) -> list[Int[Tensor, " rows"]]:
         """The rows, from the shortest to the longest, in shares whose logits are at most `_AT_ONCE` numbers or one row's."""
-        most = max(1, _AT_ONCE.get(order.device.type, _ELSEWHERE) // self.space.vocabulary)
-        shares, first, lengths = [], 0, drawn.tolist()
+        most, shares, first, lengths = self._at_once(), [], 0, drawn.tolist()
         for last in range(1, len(lengths) + 1):
             if last == len(lengths) or (last + 1 - first) * lengths[last] > most:
                 shares.append(order[first:last])
@@ -133,7 +132,7 @@ class Autoregressive(Distribution):
         x = torch.full((len(prefix), self.space.length), self.space.eos, device=device)
         x[:, : prefix.shape[1]] = prefix
         start = prefix.new_full((len(prefix), 1), self.space.vocabulary)
-        tokens, state = torch.cat((start, prefix), 1), incremental(self.conditional).start(len(prefix))
+        tokens, state = self._begun(torch.cat((start, prefix), 1))
         row, running = torch.arange(len(x), device=device), torch.ones(len(x), dtype=torch.bool, device=device)
         for place in range(prefix.shape[1], self.space.length):
             if not (left := int(running.sum())):
@@ -145,6 +144,19 @@ class Autoregressive(Distribution):
             token = torch.where(running, token, self.space.eos)
             x[row, place], tokens, running = token, token[:, None], running & (token != self.space.eos)
         return x
+
+    def _begun(self, tokens: Int[Tensor, "n t"]) -> tuple[Int[Tensor, "n 1"], State]:
+        """The last of the tokens, and the state before it, read in pieces whose logits are at most `_AT_ONCE` numbers."""
+        state = incremental(self.conditional).start(len(tokens))
+        if tokens.shape[1] > 1 and len(tokens):
+            most = max(1, self._at_once() // len(tokens))
+            for piece in tokens[:, :-1].split(most, 1):
+                state = self._step(piece, state)[1]
+        return tokens[:, -1:], state
+
+    def _at_once(self) -> int:
+        """How many tokens are read at one time."""
+        return max(1, _AT_ONCE.get(device_of(self).type, _ELSEWHERE) // self.space.vocabulary)
 
     def _prefixes(self, prefix: Int[Tensor, "n t"]) -> Int[Tensor, "n t"]:
         """Prefixes where the conditional is; an error unless they are ids, none of them eos, and leave a place free."""

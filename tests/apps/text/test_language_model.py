@@ -76,6 +76,8 @@ def test_the_cache_gives_what_reading_all_gives(lm, device):
         state = after
     hook.remove()
     assert told == [1] * 4
+    after = steps.step(read[:, :2], steps.start(2))[1]
+    assert torch.allclose(steps.step(read[:, 2:], after)[0], steps(read)[:, 2:], atol=1e-4)
     assert torch.allclose(torch.cat(found, 1), steps(read), atol=1e-4)
     assert not torch.allclose(
         torch.cat([steps.step(t, steps.start(2))[0] for t in read.split(1, 1)], 1), steps(read), atol=0.1
