@@ -116,3 +116,16 @@ def test_annealing_a_binary_model_from_a_real_valued_base_is_an_error():
         with pytest.raises(ValueError, match="path: expected one space, got a start on Real"):
             estimate(Mixed(), S.BlockGibbs(), [0.0, 0.5, 1.0], seed=0)
     assert gb.bracket(model, temperatures=50, seed=0).trusted
+
+
+def test_a_hole_in_a_mask_is_skipped_and_forbidden_labels_leave_no_nan():
+    """One CRF gives another number where a mask has a hole, even a log-probability above 0, and NaN gradients under -inf."""
+    g = torch.Generator().manual_seed(0)
+    node, edge = torch.randn(1, 5, 3, generator=g).requires_grad_(), torch.randn(3, 3, generator=g)
+    edge[0, 1] = edge[2, 2] = -torch.inf
+    mask, y = torch.tensor([[True, True, False, False, True]]), torch.tensor([[0, 2, -100, -100, 1]])
+    chain = gb.exact.LinearChain(node, edge.requires_grad_(), mask=mask)
+    without = gb.exact.LinearChain(node[:, mask[0]], edge)
+    assert torch.allclose(chain(y), without(y[:, mask[0]])) and bool((chain(y) < 0).all())
+    for gradient in torch.autograd.grad(chain(y).sum(), (node, edge)):
+        assert gradient.isfinite().all()
