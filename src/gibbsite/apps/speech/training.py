@@ -31,8 +31,9 @@ def learn(
 ) -> tuple[Recogniser, Criterion, Fitted]:
     """The recogniser that a plan leads to, with the moving average of its weights.
 
-    `looked` is told the epoch, the errors on held-out utterances and the seconds of an epoch after each piece, unless its
-    epoch is among those `known` from before an interruption. A run that was cut short in `out` goes on, as `fit` does.
+    `looked` is told the epoch, the errors on held-out utterances and the seconds of an epoch, by the clock and of the CPU,
+    after each piece, unless its epoch is among those `known` from before an interruption. A run that was cut short in `out`
+    goes on, as `fit` does.
     """
     criterion = criterion_of(plan, task.alphabet.classes, task.transcripts()).to(plan.device)
     recogniser = recogniser_of(plan, task.size, criterion.classes)
@@ -51,16 +52,16 @@ def learn(
     for epoch in sorted({max(1, plan.epochs * look // plan.looks) for look in range(1, plan.looks + 1)}):
         if epoch in known and epoch < plan.epochs:
             continue
-        steps, began = _Steps(progress, done * len(batches)), _clock(plan.device)
-        fitted = fit(objective, data, steps=epoch * len(batches), progress=steps, **options)
-        seconds = (_clock(plan.device) - began) / max(1, steps.made)
+        pace = _Pace(progress, done * len(batches), plan.device)
+        fitted = fit(objective, data, steps=epoch * len(batches), progress=pace, **options)
+        spent = pace.of(len(batches))
         if fitted.interrupted:
             raise KeyboardInterrupt
         average.copy_to(averaged)
         if epoch not in known:
             found = counts(averaged, criterion, held_out)
             error = sum(edit.errors for edit in found) / max(1, sum(edit.length for edit in found))
-            looked({"epoch": epoch, "error": error if found else None, "seconds": seconds * len(batches)})
+            looked({"epoch": epoch, "error": error if found else None, **spent})
         done = epoch
     assert fitted is not None
     return averaged, criterion, fitted
@@ -80,19 +81,24 @@ def counts(recogniser: Recogniser, criterion: Criterion, batches: Sequence[Batch
 
 
 @final
-class _Steps:
-    """Counts the steps that `fit` makes, and tells of them; it begins with those of earlier calls, `shown` already."""
+class _Pace:
+    """Counts the steps that `fit` makes and times them; it is told first those of earlier calls, `shown` already."""
 
-    def __init__(self, progress: Callable[[int], None], shown: int):
-        self.made, self._progress, self._shown = -1, progress, shown
+    def __init__(self, progress: Callable[[int], None], shown: int, device: str):
+        self._progress, self._shown, self._device = progress, shown, device
+        self._made, self._began = -1, self._clocks()
 
     def __call__(self, steps: int) -> None:
-        first = self.made < 0
-        self.made = 0 if first else self.made + steps
+        first = self._made < 0
+        self._made = 0 if first else self._made + steps
         self._progress(max(0, steps - self._shown) if first else steps)
 
+    def of(self, steps: int) -> dict[str, float]:
+        """The seconds that so many steps take, by the clock and of the CPU."""
+        ended = self._clocks()
+        return {name: (ended[name] - self._began[name]) / max(1, self._made) * steps for name in ended}
 
-def _clock(device: str) -> float:
-    if torch.device(device).type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
+    def _clocks(self) -> dict[str, float]:
+        if torch.device(self._device).type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return {"seconds": time.perf_counter(), "cpu_seconds": time.process_time()}
