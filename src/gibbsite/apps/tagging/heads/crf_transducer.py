@@ -29,8 +29,8 @@ class CRFTransducer(Transducer):
     which is at least 0 because B_j has the gold prefix, and exact when the beam has room for all sequences. `best` gives
     log p with the beam's Z, which is a lower bound of Z: an upper bound of log p.
 
-    References: Hu, Cui, Li, Ou (2019), Neural CRF transducers for sequence labeling; Andor et al. (2016); Collins and Roark
-    (2004); EBM-SLP, section 4.3.2.
+    References: Hu et al. (2019), Neural CRF transducers for sequence labeling; Andor et al. (2016); Collins and
+    Roark (2004); EBM-SLP, section 4.3.2.
 
     Example:
         >>> import torch
