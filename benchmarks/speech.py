@@ -133,11 +133,8 @@ def time_epochs(options: argparse.Namespace) -> None:
         plan, looks = replace(planned(options, loss, 0), epochs=3, looks=3), []
         with tempfile.TemporaryDirectory() as folder:
             learn(plan, task(plan), out=Path(folder), looked=looks.append)
-        row = {
-            "plan": asdict(plan),
-            "seconds": [look["seconds" if plan.device != "cpu" else "cpu_seconds"] for look in looks],
-            **surroundings(plan.device),
-        }
+        clock = "cpu_seconds" if plan.device == "cpu" else "seconds"
+        row = {"plan": asdict(plan), "seconds": [look[clock] for look in looks], **surroundings(plan.device)}
         options.out.joinpath(f"time-{loss}.json").write_text(json.dumps(row) + "\n")
         print(f"{loss}: {', '.join(f'{second:.2f}' for second in row['seconds'])} s an epoch", flush=True)
 
