@@ -161,60 +161,84 @@ def epoch_seconds(row: dict) -> float:
 
 
 def table(folder: Path) -> None:
-    """results/speech.json and results/speech.md, of all results in a directory."""
+    """results/speech.json and results/speech.md, of the results that are in a directory so far."""
+    rows = [json.loads(path.read_text()) for path in sorted(folder.glob("*-[0-9]*.json"))]
+    times = [json.loads(path.read_text()) for path in sorted(folder.glob("time-*.json"))]
+    if not rows:
+        raise SystemExit(f"{folder}: expected results such as ctc-0.json, got none; run without --table first")
+    plans = {json.dumps(settings(row), sort_keys=True) for row in rows}
+    if len(plans) > 1:
+        raise SystemExit(f"{folder}: expected results of one plan, got {len(plans)} that differ: {'; '.join(sorted(plans))}")
+    lines = ["| loss | phone errors, % by seed | all seeds, % | 95 % interval | less than CTC's by | seconds an epoch |",
+             "|---|---|---|---|---|---|", *errors(rows)]  # fmt: skip
+    parts = [__doc__.split("\n\n    python")[0], described(rows), "\n".join(lines)]
+    if times:
+        parts.append("Three epochs by themselves, in CPU-seconds where there is no GPU:")
+        parts.append("\n".join(["| loss | seconds of each | machine |", "|---|---|---|", *map(timed, times)]))
+    RESULTS.joinpath("speech.md").write_text("\n\n".join(parts) + "\n")
+    RESULTS.joinpath("speech.json").write_text(json.dumps({"runs": rows, "times": times}) + "\n")
+    print("\n".join(lines))
+
+
+def settings(row: dict) -> dict:
+    """What all results of a table must have in common: the plan but for its loss and seed."""
+    return {name: value for name, value in row["plan"].items() if name not in ("loss", "seed")}
+
+
+def errors(rows: list[dict]) -> list[str]:
+    """A line for each way to recognise; what is compared with CTC is of the seeds that both have."""
     from gibbsite.apps.speech.edits import Edits
     from gibbsite.apps.speech.scores import difference, error_rate
 
-    rows = [json.loads(path.read_text()) for path in sorted(folder.glob("*-[0-9]*.json"))]
     found: dict[str, dict[int, list]] = {}
     for row in rows:
         for name, pairs in row["test"].items():
             found.setdefault(name, {})[row["plan"]["seed"]] = pairs
-    pooled = {
-        name: [Edits(sum(e for e, _ in same), 0, 0, sum(n for _, n in same)) for same in zip(*seeds.values())]
-        for name, seeds in found.items()
-    }
-    lines = [
-        "| loss | phone errors, % by seed | all seeds, % | 95 % interval | less than CTC's by | seconds an epoch |",
-        "|---|---|---|---|---|---|",
-    ]
+
+    def pooled(name: str, seeds: set[int]) -> list[Edits]:
+        each = zip(*(found[name][seed] for seed in sorted(seeds)))
+        return [Edits(sum(e for e, _ in same), 0, 0, sum(n for _, n in same)) for same in each]
+
+    lines = []
     for name in [name for name in NAMES if name in found]:
-        seeds = [100 * sum(e for e, _ in pairs) / sum(n for _, n in pairs) for _, pairs in sorted(found[name].items())]
-        value, low, high = error_rate(pooled[name], seed=0)
-        gain = "" if name == "ctc" or "ctc" not in pooled else "{:.2f} ({:.2f} to {:.2f})".format(
-            *(100 * part for part in difference(pooled["ctc"], pooled[name], seed=0)))  # fmt: skip
-        times = sorted(epoch_seconds(row) for row in rows if name in row["test"])
+        own, both = set(found[name]), set(found[name]) & set(found.get("ctc", {}))
+        by_seed = [sum(e for e, _ in found[name][seed]) / sum(n for _, n in found[name][seed]) for seed in sorted(own)]
+        value, low, high = (100 * part for part in error_rate(pooled(name, own), seed=0))
+        gain = ""
+        if both and name != "ctc":
+            less, least, most = (100 * part for part in difference(pooled("ctc", both), pooled(name, both), seed=0))
+            gain = f"{less:.2f} ({least:.2f} to {most:.2f})"
+        seconds = sorted(epoch_seconds(row) for row in rows if name in row["test"])
+        each = ", ".join(f"{100 * rate:.2f}" for rate in by_seed)
         lines.append(
-            f"| {NAMES[name]} | {', '.join(f'{seed:.2f}' for seed in seeds)} | {100 * value:.2f} | "
-            f"{100 * low:.2f} to {100 * high:.2f} | {gain} | {times[len(times) // 2]:.2f} |"
+            f"| {NAMES[name]} | {each} | {value:.2f} | {low:.2f} to {high:.2f} | {gain} | {seconds[len(seconds) // 2]:.2f} |"
         )
-    plan, weights = rows[0]["plan"], sorted({row["weight"] for row in rows if "weight" in row})
+    return lines
+
+
+def described(rows: list[dict]) -> str:
+    """The settings, the graphs, the weights that were chosen, and the machine."""
+    plan, weights = rows[0]["plan"], [f"{row['weight']:g} for seed {row['plan']['seed']}" for row in rows if "weight" in row]
     graphs = sorted({f"{NAMES[row['plan']['loss']]} {row['graph']}" for row in rows if "graph" in row})
-    about = [
-        __doc__.split("\n\n    python")[0],
-        f"{plan['encoder']} of {plan['layers']} layers, {plan['width']} wide, {plan['epochs']} epochs, batches of "
-        f"{plan['batch']}, rate {plan['rate']}, {plan['order']}-gram of phones; denominators: {'; '.join(graphs)}. "
-        f"Weights of the n-gram chosen for CTC: {', '.join(map(str, weights))}. {rows[0]['hardware']}; "
-        f"{rows[0]['versions']}; {rows[0]['date']}.",
+    told = [
+        f"{plan['encoder']} of {plan['layers']} layers, {plan['width']} wide, every {plan['subsample']} frames as one; "
+        f"{plan['epochs']} epochs in batches of {plan['batch']}, Adam at {plan['rate']:g} with one epoch of warm-up and a "
+        f"cosine, dropout {plan['dropout']:g}, {plan['time_masks']} masks of time, weights averaged with decay "
+        f"{plan['average']:g}; a {plan['order']}-gram of phones."
     ]
-    times = [json.loads(path.read_text()) for path in sorted(folder.glob("time-*.json"))]
-    spent = [
-        f"| {NAMES[row['plan']['loss']]} | {', '.join(f'{second:.1f}' for second in row['seconds'])} | {row['hardware']}; "
-        f"{row['versions']}; {row['date']} |"
-        for row in times
-    ]
-    if spent:
-        spent = [
-            "",
-            "The same epochs elsewhere, the first three:",
-            "",
-            "| loss | seconds (CPU-seconds without a GPU) | machine |",
-            "|---|---|---|",
-            *spent,
-        ]
-    RESULTS.joinpath("speech.md").write_text("\n\n".join([*about, "\n".join(lines)]) + "\n" + "\n".join([*spent, ""]))
-    RESULTS.joinpath("speech.json").write_text(json.dumps({"runs": rows, "times": times}) + "\n")
-    print("\n".join(lines))
+    told += [f"Denominators: {'; '.join(graphs)}."] if graphs else []
+    told += [f"Weights of the n-gram that were best for CTC: {', '.join(weights)}."] if weights else []
+    machines = sorted({f"{row['hardware']}; {row['versions']}; {row['date']}" for row in rows})
+    return " ".join(
+        [*told, f"Device {plan['device']}: {' / '.join(machines)}.", "Seconds are by the clock, with whatever else ran."]
+    )
+
+
+def timed(row: dict) -> str:
+    """A line of the time that epochs take."""
+    seconds = ", ".join(f"{second:.2f}" for second in row["seconds"])
+    where = f"{row['plan']['device']}: {row['hardware']}; {row['versions']}; {row['date']}"
+    return f"| {NAMES[row['plan']['loss']]} | {seconds} | {where} |"
 
 
 if __name__ == "__main__":
