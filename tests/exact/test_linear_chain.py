@@ -246,6 +246,18 @@ def test_the_float_view_has_the_same_value_and_a_gradient(kind, device):
         assert close(value[~forbidden], first_order[~forbidden]) and bool((first_order[forbidden] < -1e200).all())
 
 
+def test_autocast_changes_nothing(device):
+    chain = random_chain(15, device=device, dtype=torch.float32)
+    y = chain.sample(3, seed=0)
+
+    def answers():
+        return chain(y), chain(chain.space.embed(y)), chain.marginals(), chain.entropy(), chain.n_best(3).log_prob
+
+    wanted = answers()
+    with torch.autocast(device.type, torch.bfloat16):
+        assert all(torch.equal(one, other) for one, other in zip(answers(), wanted, strict=True))
+
+
 def test_gradient_informed_kernels_take_a_chain(double):
     g = torch.Generator().manual_seed(0)
     edge = torch.randn(3, 3, generator=g).masked_fill(torch.eye(3) > 0, -INF)

@@ -29,7 +29,7 @@ def score_view(c: Canonical, z: Float[Tensor, "n B T K"]) -> Float[Tensor, "n B"
     T = z.shape[-2]
     floor = torch.finfo(c.node.dtype).min / (4 * T)
     node, edge, start, end = (x.clamp(min=floor) for x in c[:4])
-    after = edge @ z[..., 1:, :, None]
     last = torch.arange(T, device=z.device) == c.lengths[:, None] - 1
-    total = (z * node).sum((-1, -2)) + (z[..., :-1, :] * after[..., 0]).sum((-1, -2))
-    return total + z[..., 0, :] @ start + ((z * last[..., None]).sum(-2) @ end)
+    with torch.autocast(z.device.type, enabled=False):  # which would cut products short
+        total = (z * node).sum((-1, -2)) + (z[..., :-1, :] * (edge @ z[..., 1:, :, None])[..., 0]).sum((-1, -2))
+        return total + z[..., 0, :] @ start + ((z * last[..., None]).sum(-2) @ end)
