@@ -180,9 +180,9 @@ def test_dev_chooses_the_pass(tmp_path):
     wrong = Corpus((Sentence(("the", "dog", "runs"), ("N", "D", "D")),))
     told = []
     kept = FeatureCRF(templates=TEMPLATES, epochs=4, rate=1.0).fit(
-        TRAIN, wrong, seed=0, out=tmp_path, progress=lambda done, of: told.append((done, of))
+        TRAIN, wrong, seed=0, out=tmp_path / "run", progress=lambda done, of: told.append((done, of))
     )
-    rows = gb.files.read_lines(tmp_path / "metrics.jsonl")
+    rows = gb.files.read_lines(tmp_path / "run" / "metrics.jsonl")
     scores = [row["dev"] for row in rows]
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)] and [row["epoch"] for row in rows] == [1, 2, 3, 4]
     assert gb.apps.tagging.accuracy(wrong.labels, kept.predict(wrong.sentences)) == max(scores)

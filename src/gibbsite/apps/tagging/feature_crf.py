@@ -72,6 +72,7 @@ class FeatureCRF(Learner):
         labels, source = train.learnable(), random.generator(seed)
         tagger, state, learn = self._prepared(train)
         if out is not None:  # a run that was interrupted begins again: it is a matter of seconds
+            out.mkdir(parents=True, exist_ok=True)
             write_lines(out / "metrics.jsonl", [row for row in read_lines(out / "metrics.jsonl") if "epoch" not in row])
         best, kept = -1.0, None
         for epoch in range(self.epochs):
