@@ -33,7 +33,7 @@ _ROUNDS = 7
 _FEWEST = 3  # rounds that a ratio is the median of, at least
 _BUDGET = 12.0  # seconds after which a contest ends early, with the rounds it has: threads on a busy machine can stall
 _LIBRARIES = ("torch", "numpy", "numba", "jax", "thrml", "blackjax", "ebmkit", "rbms", "torchebm", "kenlm",
-              "fast_ctc_decode", "transformers")  # fmt: skip
+              "fast_ctc_decode", "transformers", "pytorch-crf", "torch-struct")  # fmt: skip
 _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -79,8 +79,15 @@ class _Times:
     cpu: list[float] = field(default_factory=list)
 
 
-def main(script: str, contests: Callable[[], Sequence[Contest]]) -> None:
-    """Runs the script's contests in two child processes and writes results/<name>.md and .json."""
+def main(
+    script: str,
+    contests: Callable[[], Sequence[Contest]],
+    more: Callable[[int], tuple[dict[str, Any], str]] = lambda cpu: ({}, ""),
+) -> None:
+    """Runs the script's contests in two child processes and writes results/<name>.md and .json.
+
+    `more(cpu)`: what else it measures, for the record, and the end of its page.
+    """
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--child", metavar="OUT", help="used by the script itself")
     arguments.add_argument("--cpu", type=int, default=0, help="the CPU that the one-thread run is pinned to")
@@ -92,7 +99,8 @@ def main(script: str, contests: Callable[[], Sequence[Contest]]) -> None:
     record = {"question": question, "machine": machine(), "runs": {}}
     for name in ("one thread", "all threads"):
         record["runs"][name] = {"load": os.getloadavg()[0], "contests": child(script, name, given.cpu)}
-    write(Path(script).stem, record, _page(record))
+    record["more"], end = more(given.cpu)
+    write(Path(script).stem, record, _page(record) + end)
 
 
 def child(script: str, threads: str, cpu: int) -> Any:
