@@ -7,7 +7,7 @@ at every step:
     ``p_T = a_T / Z``, ``G_t = p_t / s_t``, ``p_(t-1) = a_(t-1) * (E G_t)``,
     ``P(y_(t-1) = i, y_t = j) = a_(t-1)(i) E_ij G_t(j)``.
 
-Chains go through time in groups, so that ``a E`` is a product of small matrices: panels of 32 columns, tiles of 4 x 4.
+Chains go through time in groups, so that ``a E`` is a product of small matrices: panels of 32 columns, tiles of 8 x 4.
 
 Small numbers may be lost, and the loop proves that it does not matter or says that it cannot. Where every edge is allowed
 and their range R is at most `_WIDTH`, every label follows from the best one: what is lost is below K T exp(2 R) of the
@@ -33,7 +33,8 @@ PANEL = 32
 ROWS = 16  # chains that go through time together
 _PEAK = 2.0**40  # what the largest number of a step is scaled to, far from both ends of float32
 _INDEX = np.uint64  # an unsigned index needs no wrap-around test, which would stop vectorisation
-_1, _2, _3, _32, _64, _96 = (_INDEX(n) for n in (1, 2, 3, 32, 64, 96))
+_1, _2, _3 = _INDEX(1), _INDEX(2), _INDEX(3)
+_32, _64, _96, _128, _160, _192, _224 = (_INDEX(n) for n in range(32, 256, 32))
 _FEWEST = 1e-30  # a step's largest number before it is scaled
 _WIDTH = {np.dtype(np.float32): 25.0, np.dtype(np.float64): 250.0}  # K T exp(2 width) times the smallest number is small
 _SMALL = {np.dtype(np.float32): -87.0, np.dtype(np.float64): -700.0}  # log of the smallest number that is kept
@@ -89,7 +90,7 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _tile(left, right, out, at, r, o):
-    """out (4, 32) += left (4, 4) right (4, 32): flat arrays from these offsets, rows of all 32 apart."""
+    """out (8, 32) += left (8, 4) right (4, 32): flat arrays from these offsets, rows of all 32 apart."""
     at, r, o = _INDEX(at), _INDEX(r), _INDEX(o)
     a0, a1, a2, a3 = left[at], left[at + _1], left[at + _2], left[at + _3]
     at += _32
@@ -98,12 +99,24 @@ def _tile(left, right, out, at, r, o):
     c0, c1, c2, c3 = left[at], left[at + _1], left[at + _2], left[at + _3]
     at += _32
     d0, d1, d2, d3 = left[at], left[at + _1], left[at + _2], left[at + _3]
+    at += _32
+    e0, e1, e2, e3 = left[at], left[at + _1], left[at + _2], left[at + _3]
+    at += _32
+    f0, f1, f2, f3 = left[at], left[at + _1], left[at + _2], left[at + _3]
+    at += _32
+    g0, g1, g2, g3 = left[at], left[at + _1], left[at + _2], left[at + _3]
+    at += _32
+    h0, h1, h2, h3 = left[at], left[at + _1], left[at + _2], left[at + _3]
     for j in range(_32):
         r0, r1, r2, r3 = right[r + j], right[r + _32 + j], right[r + _64 + j], right[r + _96 + j]
         out[o + j] += a0 * r0 + a1 * r1 + a2 * r2 + a3 * r3
         out[o + _32 + j] += b0 * r0 + b1 * r1 + b2 * r2 + b3 * r3
         out[o + _64 + j] += c0 * r0 + c1 * r1 + c2 * r2 + c3 * r3
         out[o + _96 + j] += d0 * r0 + d1 * r1 + d2 * r2 + d3 * r3
+        out[o + _128 + j] += e0 * r0 + e1 * r1 + e2 * r2 + e3 * r3
+        out[o + _160 + j] += f0 * r0 + f1 * r1 + f2 * r2 + f3 * r3
+        out[o + _192 + j] += g0 * r0 + g1 * r1 + g2 * r2 + g3 * r3
+        out[o + _224 + j] += h0 * r0 + h1 * r1 + h2 * r2 + h3 * r3
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -113,7 +126,7 @@ def _product(left, right, out, rows, terms):
     for panel in range(out.shape[0] // (ROWS * PANEL)):
         for term in range(0, terms, 4):
             at = term // PANEL * ROWS * PANEL + term % PANEL
-            for row in range(0, rows, 4):
+            for row in range(0, rows, 8):
                 _tile(left, right, out, at + row * PANEL, (panel * terms + term) * PANEL, (panel * ROWS + row) * PANEL)
 
 
@@ -147,25 +160,25 @@ def _sum(x, at, wide):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _load(node, at, labels, start, end, first, last, x):
-    """x <- the weights of one position, its ends added; returns the largest. Beyond the labels x stays -inf."""
-    at, labels = _INDEX(at), _INDEX(labels)
+def _load(node, at, labels, start, end, first, last, x, row, wide):
+    """The row of x <- the weights of one position, its ends added; returns the largest. Beyond the labels x stays -inf."""
+    at, labels, to = _INDEX(at), _INDEX(labels), _INDEX(row * wide)
     for j in range(labels):
-        x[j] = node[at + j]
+        x[to + j] = node[at + j]
     if first:
         for j in range(labels):
-            x[j] += start[j]
+            x[to + j] += start[j]
     if last:
         for j in range(labels):
-            x[j] += end[j]
-    return _largest(x, 0, x.shape[0])
+            x[to + j] += end[j]
+    return _largest(x, row * wide, wide)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _weigh(x, top, out, row, sums, at, alpha, slot):
-    """sums, from ``at``, <- s, the row of ``out``, and alpha, from ``slot``, <- exp(x - top) s."""
-    for panel in range(x.shape[0] // PANEL):
-        h, o = _INDEX(panel * PANEL), _INDEX((panel * ROWS + row) * PANEL)
+def _weigh(x, wide, top, out, row, sums, at, alpha, slot):
+    """sums, from ``at``, <- s, the row of ``out``, and alpha, from ``slot``, <- exp(x - top) s, x its row."""
+    for panel in range(wide // PANEL):
+        h, o = _INDEX(row * wide + panel * PANEL), _INDEX((panel * ROWS + row) * PANEL)
         k, a = _INDEX(at + panel * PANEL), _INDEX(slot + panel * PANEL)
         for j in range(_32):
             value = out[o + j]
@@ -193,40 +206,41 @@ def _sure(floor, spread, lowest, small, least):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _forward_group(node, shape, start, end, right, limits, lengths, chains, alpha, sums, log_z, lost):
     top, spread, strict, small, least = limits
-    (positions, labels, wide), rows = shape, chains.shape[0]
+    (positions, labels, wide), rows, active = shape, chains.shape[0], chains.shape[0]
     left, out = np.zeros(wide * ROWS, node.dtype), np.ones(wide * ROWS, node.dtype)
-    x = np.full(wide, -np.inf, node.dtype)
-    log_scale, mass, floor = np.zeros(rows), np.ones(rows), np.zeros(rows)
-    for t in range(lengths[chains].max()):
+    x, high = np.full(wide * ROWS, -np.inf, node.dtype), np.zeros(ROWS, node.dtype)
+    log_scale, mass, floor = np.zeros(ROWS), np.ones(ROWS), np.zeros(ROWS)
+    for t in range(lengths[chains[0]]):
+        while lengths[chains[active - 1]] <= t:
+            active -= 1
         if t > 0:
-            _product(left, right, out, rows, right.shape[0] // wide)
-        for row in range(rows):
-            chain = chains[row]
-            if t >= lengths[chain] or lost[chain]:
-                continue
-            last = t == lengths[chain] - 1
-            at, slot = (t * rows + row) * wide, ((0 if last else t + 1) * rows + row) * wide
-            high = _load(node, (chain * positions + t) * labels, labels, start, end, t == 0, last, x)
+            _product(left, right, out, active, right.shape[0] // wide)
+        for row in range(active):  # a pass each: rows then do not wait for the end of one another
+            at, last = (chains[row] * positions + t) * labels, t == lengths[chains[row]] - 1
+            high[row] = _load(node, at, labels, start, end, t == 0, last, x, row, wide)
             if strict:
-                lowest = _smallest(x, 0, labels, -np.inf) - high
-                lost[chain] = not _sure(floor[row], spread if t > 0 else 0.0, lowest, small, least)
-            _weigh(x, high, out, row, sums, at, alpha, slot)
+                lowest = _smallest(x, row * wide, labels, -np.inf) - high[row]
+                lost[chains[row]] |= not _sure(floor[row], spread if t > 0 else 0.0, lowest, small, least)
+        for row in range(active):
+            slot = ((0 if t == lengths[chains[row]] - 1 else t + 1) * rows + row) * wide
+            _weigh(x, wide, high[row], out, row, sums, (t * rows + row) * wide, alpha, slot)
+        for row in range(active):
+            chain, last = chains[row], t == lengths[chains[row]] - 1
+            slot = ((0 if last else t + 1) * rows + row) * wide
             peak = _largest(alpha, slot, wide)
-            if lost[chain] or not (peak > _FEWEST and high > -np.inf):
-                lost[chain] = True
-                continue
-            factor = x.dtype.type(_PEAK / peak)
+            lost[chain] |= not (peak > _FEWEST and high[row] > -np.inf)
+            factor = alpha.dtype.type(_PEAK / peak)
             _scale(alpha, slot, wide, factor, left, row)
-            if strict:
-                floor[row] = math.log(_smallest(alpha, slot, wide, 0.0))
             mass[row] /= np.float64(factor)
+            log_scale[row] += high[row] + (top if t > 0 else 0.0)
             if mass[row] < 1e-100 or mass[row] > 1e100:
                 log_scale[row] += math.log(mass[row])
                 mass[row] = 1.0
-            log_scale[row] += high + (top if t > 0 else 0.0)
+            if strict:
+                floor[row] = math.log(_smallest(alpha, slot, wide, 0.0))
             if last:
                 log_z[chain] = log_scale[row] + math.log(mass[row]) + math.log(_sum(alpha, slot, wide))
-                lost[chain] = not np.isfinite(log_z[chain])
+                lost[chain] |= not np.isfinite(log_z[chain])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -249,8 +263,8 @@ def forward(node, start, end, right, limits, lengths, order, alpha, sums, log_z,
     """log Z of every chain, and what `backward` reads: s_t and a_(t-1), the last a in the place of the first.
 
     Args: node (B, T, K), start, end (K,), right `Table.forward`; limits (top, spread, strict, small, least) of the table;
-    lengths (B,) int64; order int64, the chains as groups are made of them; alpha, sums (B T, W) from `kept`, rows by group,
-    position and chain, log_z (B,) float64 and lost (B,) bool are filled.
+    lengths (B,) int64; order int64, the chains from the longest to the shortest; alpha, sums (B T, W) from `kept`, rows by
+    group, position and chain, log_z (B,) float64 and lost (B,) bool are filled.
     """
     positions, wide = node.shape[1], alpha.shape[1]
     shape, flat, panels = (positions, node.shape[2], wide), node.reshape(-1), right.reshape(-1)
@@ -262,30 +276,41 @@ def forward(node, start, end, right, limits, lengths, order, alpha, sums, log_z,
         _clear(chains, positions, lengths, lost, a, s)
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill(out, row, wide):
+    """The row of ``out`` <- 1."""
+    for panel in range(wide // PANEL):
+        o = _INDEX((panel * ROWS + row) * PANEL)
+        for j in range(_32):
+            out[o + j] = 1
+
+
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _times(alpha, at, out, row, p):
-    """p <- alpha, from ``at``, times the row of ``out``."""
-    for panel in range(p.shape[0] // PANEL):
-        h, o, k = _INDEX(panel * PANEL), _INDEX((panel * ROWS + row) * PANEL), _INDEX(at + panel * PANEL)
+def _times(alpha, at, out, row, p, wide):
+    """The row of p <- alpha, from ``at``, times the row of ``out``."""
+    for panel in range(wide // PANEL):
+        h, o = _INDEX(row * wide + panel * PANEL), _INDEX((panel * ROWS + row) * PANEL)
+        k = _INDEX(at + panel * PANEL)
         for j in range(_32):
             p[h + j] = alpha[k + j] * out[o + j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _share(p, factor, weight, marginal, at, labels):
-    """p <- factor p, and marginal, from ``at``, <- weight p."""
-    for j in range(_INDEX(p.shape[0])):
-        p[j] *= factor
-    at = _INDEX(at)
+def _share(p, row, wide, factor, weight, marginal, at, labels):
+    """The row of p <- factor p, and marginal, from ``at``, <- weight p."""
+    h, at = _INDEX(row * wide), _INDEX(at)
+    for j in range(_INDEX(wide)):
+        p[h + j] *= factor
     for j in range(_INDEX(labels)):
-        marginal[at + j] = weight * p[j]
+        marginal[at + j] = weight * p[h + j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _divide(p, sums, at, weight, left, row):
+def _divide(p, wide, sums, at, weight, left, row):
     """The row of ``left`` <- G = p / s, 0 where nothing leads, and sums, from ``at``, <- weight G."""
-    for panel in range(p.shape[0] // PANEL):
-        h, o, k = _INDEX(panel * PANEL), _INDEX((panel * ROWS + row) * PANEL), _INDEX(at + panel * PANEL)
+    for panel in range(wide // PANEL):
+        h, o = _INDEX(row * wide + panel * PANEL), _INDEX((panel * ROWS + row) * PANEL)
+        k = _INDEX(at + panel * PANEL)
         for j in range(_32):
             value = p[h + j] / (sums[k + j] if p[h + j] > 0 else 1)
             left[o + j] = value
@@ -294,21 +319,27 @@ def _divide(p, sums, at, weight, left, row):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _backward_group(shape, right, lengths, chains, alpha, sums, weight, lost, marginal):
-    (positions, labels, wide), rows = shape, chains.shape[0]
+    (positions, labels, wide), rows, active = shape, chains.shape[0], 0
     left, out = np.zeros(wide * ROWS, alpha.dtype), np.empty(wide * ROWS, alpha.dtype)
-    ones, p = np.ones(wide * ROWS, alpha.dtype), np.empty(wide, alpha.dtype)
-    for t in range(lengths[chains].max() - 1, -1, -1):
-        for row in range(rows):
-            chain, last = chains[row], t == lengths[chains[row]] - 1
-            if t >= lengths[chain] or lost[chain]:
-                continue
-            _times(alpha, ((0 if last else t + 1) * rows + row) * wide, ones if last else out, row, p)
-            share = p.dtype.type(1) / _sum(p, 0, wide)
-            _share(p, share, weight[chain], marginal, (chain * positions + t) * labels, labels)
-            if t > 0:
-                _divide(p, sums, (t * rows + row) * wide, weight[chain], left, row)
+    p, share = np.empty(wide * ROWS, alpha.dtype), np.empty(ROWS, alpha.dtype)
+    for t in range(lengths[chains[0]] - 1, -1, -1):
+        while active < rows and lengths[chains[active]] > t:
+            active += 1
+        for row in range(active):
+            last = t == lengths[chains[row]] - 1
+            if last:
+                _fill(out, row, wide)
+            _times(alpha, ((0 if last else t + 1) * rows + row) * wide, out, row, p, wide)
+        for row in range(active):
+            share[row] = p.dtype.type(1) / _sum(p, row * wide, wide)
+        for row in range(active):
+            chain = chains[row]
+            if not lost[chain]:
+                _share(p, row, wide, share[row], weight[chain], marginal, (chain * positions + t) * labels, labels)
+                if t > 0:
+                    _divide(p, wide, sums, (t * rows + row) * wide, weight[chain], left, row)
         if t > 0:
-            _product(left, right, out, rows, right.shape[0] // wide)
+            _product(left, right, out, active, right.shape[0] // wide)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
