@@ -23,10 +23,6 @@ def learnt(graph):
     return Graph(*fields), fields[3:6]
 
 
-def moved(graph, device):
-    return graph.to(device)
-
-
 @pytest.mark.parametrize("own", [False, True], ids=["shared", "one each"])
 def test_sums_over_paths_and_their_derivatives(own, device):
     graphs, weights = zip(*(learnt(random_graph(3, 7, 3, seed=seed)) for seed in range(3 if own else 1)))

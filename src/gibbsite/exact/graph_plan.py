@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from .graph import GraphBatch
 
@@ -76,16 +76,15 @@ def _bundled(
     head_code, example, head = np.unique(code, return_index=True, return_inverse=True)
     order, first = np.lexsort((source, head)), np.concatenate(([0], np.bincount(head, minlength=len(head_code)).cumsum()))
     size = first[1:] - first[:-1]
-    print_of = np.random.default_rng(0).integers(1, 1 << 62, states)
-    prints = np.add.reduceat(print_of[source[order]], first[:-1]) if len(source) else np.empty(0, np.int64)
-    _, leader, owner = np.unique(np.stack((prints, size)), axis=1, return_index=True, return_inverse=True)
-    owner = owner.reshape(-1)
+    prints = np.add.reduceat(_mixed(states)[source[order]], first[:-1]) if len(source) else np.empty(0, np.uint64)
+    _, leader, owner = np.unique(prints, return_index=True, return_inverse=True)
     heads = np.bincount(owner, minlength=len(leader))
     worth = heads * size[leader] > heads + size[leader]
     place = np.repeat(first[:-1], size)
     twin = first[leader[owner]].repeat(size) + np.arange(len(source)) - place  # the same arc of the head that leads
     same = np.ones(len(leader), bool)
-    np.logical_and.at(same, owner.repeat(size), source[order] == source[order][twin])
+    np.logical_and.at(same, owner, size == size[leader[owner]])
+    np.logical_and.at(same, owner.repeat(size), source[order] == source[order][np.minimum(twin, len(source) - 1)])
     worth &= same
     number = np.where(worth, states + worth.cumsum() - 1, -1)
     alone = order[number[owner].repeat(size) < 0]
@@ -96,3 +95,10 @@ def _bundled(
     to, weights = (np.concatenate((x[alone], x[example[shared]])) for x in (group, weight))
     member = np.concatenate([np.empty(0, np.int64), *members])
     return leaves, to, weights, member, np.repeat(number[chosen], size[leader[chosen]])
+
+
+def _mixed(count: int) -> Shaped[np.ndarray, " count"]:
+    """Numbers whose sums tell sets of places apart, but for chance; what they find alike is compared before it is used."""
+    x = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return x ^ (x >> np.uint64(27))

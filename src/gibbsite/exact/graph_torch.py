@@ -36,7 +36,8 @@ def log_partition(
     e_TVR, column_A = side_by_side(graph, emissions.detach().double())
     frames, _, rows = e_TVR.shape
     weight_A1, start_S1, end_S1 = (x.detach().double()[:, None] for x in (graph.weight, graph.start, graph.end))
-    length_SR = (lengths[None] if graph.shared else lengths[graph.owner][:, None]).to(emissions.device)
+    lengths = lengths.to(emissions.device)
+    length_SR = lengths[None] if graph.shared else lengths[graph.owner][:, None]
     order, counts = _grouped(graph.target, graph.states)
     source, column, weight = graph.source[order], column_A[order], weight_A1[order]
     alphas = [start_S1.expand(-1, rows)]
