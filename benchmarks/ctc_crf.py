@@ -60,9 +60,14 @@ def contests() -> list[Contest]:
     def contestant(name: str) -> Contestant:
         return Contestant(name, lambda: torch.autograd.grad(losses[name](logits).sum(), logits), 1)
 
-    title = f"{BATCH} utterances of {FRAMES} frames, {LABELS} labels: a loss and its gradient"
+    shape = f"{BATCH} utterances of {FRAMES} frames, {LABELS} labels"
     target = Target("gibbsite, denominator", "torch, CTC loss", 1 / 3)
-    return [Contest(title, [contestant(name) for name in losses], [target])]
+    peers = ["torch, CTC loss", "plain torch, denominator"]
+    ours = [name for name in losses if name not in peers]
+    return [
+        Contest(f"A loss and its gradient: {shape}", [contestant(name) for name in (*ours, peers[0])], [target]),
+        Contest(f"The denominator and its gradient: {shape}", [contestant(name) for name in (ours[0], peers[1])]),
+    ]
 
 
 def agree(ours: Callable[[Tensor], Tensor], theirs: Callable[[Tensor], Tensor], logits: Tensor) -> None:

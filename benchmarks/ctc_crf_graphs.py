@@ -27,6 +27,8 @@ BATCH, FRAMES, ORDERS = 16, 500, (2, 3, 4)
 
 def pronunciations() -> tuple[torch.Tensor, int]:
     """Padded phone ids, from 1; 0 ends a sequence."""
+    if "GIBBSITE_DATA" not in os.environ:
+        raise SystemExit("GIBBSITE_DATA: expected the directory that has text/cmudict.zip, got none; set it")
     path = Path(os.environ["GIBBSITE_DATA"]) / "text" / "cmudict.zip"
     lines = zipfile.ZipFile(path).read("cmudict/cmudict").decode("latin1").splitlines()
     rows = [re.sub(r"\d", "", " ".join(line.split()[2:])).split() for line in lines]
