@@ -39,13 +39,14 @@ def check_chain(
         ends.append(None if value is None else log_potentials(value, name))
         if value is not None and (ends[-1].shape[-1:] != (K,) or not spreads(ends[-1], (*batch, K))):
             raise ValueError(f"{name}: expected shape {(K,)} or {(*batch, K)}, got {tuple(ends[-1].shape)}")
+    whole = mask is None
     mask = torch.ones(node.shape[:-1], dtype=torch.bool, device=node.device) if mask is None else torch.as_tensor(mask)
     if mask.dtype != torch.bool or mask.shape != node.shape[:-1]:
         raise ValueError(
             f"mask: expected booleans of shape {tuple(node.shape[:-1])}, True where there is a label, got "
             f"{str(mask.dtype).removeprefix('torch.')} {tuple(mask.shape)}"
         )
-    check_below_inf(node.masked_fill(~mask[..., None], 0), "node")
+    check_below_inf(node if whole else node.masked_fill(~mask[..., None], 0), "node")
     for name, value in (("edge", edge), ("start", ends[0]), ("end", ends[1])):
         if value is not None and (name != "edge" or value.ndim == 2):
             check_below_inf(value, name)
@@ -62,7 +63,8 @@ def canonical(
     T, K = node.shape[-2:]
     batch, B = node.shape[:-2], len(layout.lengths)
     dtype, inside = wide(node, edge, start, end), layout.inside
-    node = layout.compact_rows(node.to(dtype).reshape(B, T, K)).masked_fill(~inside[..., None], 0)
+    node = layout.compact_rows(node.to(dtype).reshape(B, T, K))
+    node = node if bool(inside.all()) else node.masked_fill(~inside[..., None], 0)
     edge = edge.to(dtype)
     if edge.ndim > 2:
         edge = layout.compact_edges(edge.expand(*batch, T - 1, K, K).reshape(B, T - 1, K, K))
