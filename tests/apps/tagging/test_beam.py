@@ -42,6 +42,15 @@ def test_the_loss_is_that_of_beam_search_with_early_updates(name, width):
 
 
 @by_design
+def test_the_first_place_where_the_gold_prefix_leaves_is_where_it_ends(name, monkeypatch):
+    head, (features, mask, labels) = heads(2)[name], sentences(ROWS)
+    rows = [(row, n, *slow_loss(head, features[row], labels[row, :n], 2)) for row, n in enumerate(mask.sum(1).tolist())]
+    monkeypatch.setattr(crf_transducer, "search", lambda *given, gold, **more: search(*given, **more))
+    late = head.loss(features, mask, labels, source=None).values
+    assert all(abs(late[row] - u) > 1e-6 for row, _, u, left in rows if left), "the mutant: updates at the end alone"
+
+
+@by_design
 def test_gradients_with_early_updates_are_those_of_the_loop(name):
     head, (features, mask, labels) = heads(2)[name], sentences(ROWS)
     parameters = list(head.parameters())
