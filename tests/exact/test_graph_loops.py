@@ -127,6 +127,18 @@ def test_frames_computed_again_for_lack_of_memory_change_nothing(monkeypatch):
     assert torch.equal(whole, again) and torch.equal(counts.emissions, parts.emissions)
 
 
+def test_weights_changed_in_place_are_seen_and_inference_is_no_hindrance():
+    e = emissions(4)
+    graph = ctc_topology(4)
+    before = graph_loops.log_partition(graph.batch, e, LENGTHS, posteriors=False, weights=False)[0]
+    graph.weight.add_(1.0)
+    after = graph_loops.log_partition(graph.batch, e, LENGTHS, posteriors=False, weights=False)[0]
+    assert torch.allclose(after, before + LENGTHS)
+    with torch.inference_mode():
+        again = ctc_topology(4)
+        assert torch.equal(graph_loops.log_partition(again.batch, e, LENGTHS, posteriors=False, weights=False)[0], before)
+
+
 def test_two_threads_give_what_one_gives():
     graph, e, before = random_graph(5, 14, 4, seed=1).batch, emissions(4), torch.get_num_threads()
     one = graph_loops.log_partition(graph, e, LENGTHS, posteriors=True, weights=False)

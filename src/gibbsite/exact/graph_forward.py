@@ -53,14 +53,7 @@ def check_emissions(emissions: Tensor, lengths: Tensor, batch: GraphBatch) -> No
         got = f"{str(emissions.dtype).removeprefix('torch.')} {tuple(emissions.shape)}"
         raise ValueError(f"emissions: expected floats of shape (batch, frames, labels), got {got}")
     check_lengths(lengths, "lengths", len(emissions), emissions.shape[1])
-    bad = emissions.detach().amax(-1)  # NaN where there is one
-    bad = (bad.isnan() | (bad == torch.inf)) & (
-        torch.arange(bad.shape[1], device=bad.device) < lengths.to(bad.device)[:, None]
-    )
-    if bool(bad.any()):
-        b, t = bad.nonzero()[0].tolist()
-        k = int(emissions[b, t].nan_to_num(torch.inf, neginf=0.0).argmax())
-        raise ValueError(f"emissions: expected finite numbers or -inf, got {emissions[b, t, k].item()} at {[b, t, k]}")
+    _check_finite(emissions.detach(), lengths)
     if not batch.shared and len(batch.offsets) != len(emissions) + 1:
         raise ValueError(f"graphs: expected one an utterance, {len(emissions)}, got {len(batch.offsets) - 1}")
     least, most = batch.labels_read
@@ -68,6 +61,20 @@ def check_emissions(emissions: Tensor, lengths: Tensor, batch: GraphBatch) -> No
         raise ValueError("graph: expected arcs that read a label each, some read nothing; call remove_epsilon first")
     if most >= emissions.shape[2]:
         raise ValueError(f"emissions: expected a column for each label of the graph, 0 to {most}, got {emissions.shape[2]}")
+
+
+def _check_finite(emissions: Tensor, lengths: Tensor) -> None:
+    """An error for NaN or +inf within the lengths."""
+    plain = emissions.device.type == "cpu" and emissions.dtype in (torch.float32, torch.float64)
+    if not emissions.numel() or (emissions.numpy() if plain else emissions).max() < torch.inf:  # NaN is not
+        return
+    largest = emissions.amax(-1)  # NaN where there is one
+    here = torch.arange(largest.shape[1], device=largest.device) < lengths.to(largest.device)[:, None]
+    bad = here & ~(largest < torch.inf)
+    if bool(bad.any()):
+        b, t = bad.nonzero()[0].tolist()
+        k = int((~(emissions[b, t] < torch.inf)).to(torch.uint8).argmax())
+        raise ValueError(f"emissions: expected finite numbers or -inf, got {emissions[b, t, k].item()} at {[b, t, k]}")
 
 
 def as_batch(graph: Graph | GraphBatch | Sequence[Graph], emissions: Tensor) -> GraphBatch:

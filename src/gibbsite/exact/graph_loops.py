@@ -19,7 +19,7 @@ from .._fast import graph as logarithms
 from .._fast import graph_alone as alone
 from .._fast import graph_scaled as scaled
 from .graph import GraphBatch
-from .graph_plan import Layout, grouped, layout, linear
+from .graph_plan import Layout, grouped, layout, linear, version
 from .graph_torch import Posteriors
 
 _HELD = 1 << 25  # bytes that 8 utterances hold for their backward pass; with longer ones frames are computed again
@@ -114,6 +114,6 @@ _layouts: weakref.WeakKeyDictionary[GraphBatch, Layout] = weakref.WeakKeyDiction
 
 def _layout(graph: GraphBatch) -> Layout:
     known = _layouts.get(graph)
-    if known is None or known.version != graph.weight._version:
+    if known is None or known.version != version(graph):
         known = _layouts[graph] = layout(graph)
     return known

@@ -41,6 +41,11 @@ def linear(graph: GraphBatch) -> Linear:
     return Linear(weight, start, end, most[0], most[1] + most[2])
 
 
+def version(graph: GraphBatch) -> int:
+    """How often the weights were changed in place; tensors of inference cannot be."""
+    return 0 if graph.weight.is_inference() else graph.weight._version
+
+
 def grouped(key: Int[np.ndarray, " n"], groups: int) -> tuple[np.ndarray, np.ndarray]:
     """An order in which equal keys are together, and where each begins, the end of the last included."""
     first = np.concatenate(([0], np.bincount(key, minlength=groups).cumsum()))
@@ -61,7 +66,7 @@ def layout(graph: GraphBatch) -> Layout:
     arcs = (row_first, to[by_row], weights[by_row], group_first, leaves[by_group], weights[by_group])
     start, end = (np.pad(x, (0, rows - graph.states)) for x in (start, end))
     ordered = (*arcs, label[example], target[example], member, bundle, graph.states)
-    return Layout(ordered, start, end, shift, ends, gain, len(source), graph.weight._version)
+    return Layout(ordered, start, end, shift, ends, gain, len(source), version(graph))
 
 
 def _bundled(
