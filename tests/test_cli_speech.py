@@ -128,6 +128,10 @@ def test_an_interrupted_run_goes_on_bit_for_bit(run, spoken, tmp_path, monkeypat
         ("speech train --width 7 --loss ctc", "width: expected an even number"),
         ("speech train --data manifest --train a.jsonl", "dictionary: expected a pronouncing dictionary"),
         ("speech train --data manifest --train none.jsonl --units characters --out OUT", "cannot be read as a manifest"),
+        (
+            "speech decode RUN WIDE",
+            "expected at least 1 frame of 4 features, as those that were learned from have, got 9 of 5",
+        ),
         ("speech decode RUN none.wav", "none.wav: cannot be read"),
         ("speech evaluate RUN --of none.jsonl", "none.jsonl: cannot be read as a manifest"),
         ("speech decode RUN a.npy --beam -1", "--beam: expected at least 0, got -1"),
@@ -136,7 +140,10 @@ def test_an_interrupted_run_goes_on_bit_for_bit(run, spoken, tmp_path, monkeypat
     ],
 )
 def test_mistakes_are_said_without_a_traceback(words, message, run, tmp_path, capsys):
-    words = [str({"RUN": run, "OUT": tmp_path / "out"}.get(word, word)) for word in words.split()]
+    np.save(tmp_path / "wide.npy", np.ones((9, 5)))
+    words = [
+        str({"RUN": run, "OUT": tmp_path / "out", "WIDE": tmp_path / "wide.npy"}.get(word, word)) for word in words.split()
+    ]
     assert cli.main(words) in (1, 2)
     told = "".join(capsys.readouterr())
     assert message in told and "Traceback" not in told

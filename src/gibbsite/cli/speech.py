@@ -106,8 +106,10 @@ def _train(words: list[str]) -> int:
 def _decode(words: list[str]) -> int:
     options = parsed(_Decode, "speech decode", words)
     beam, (learned, _) = _least(options.beam, "beam", 0), _learned(options.run, options.device)
-    for path in options.files:
-        print(f"{path}\t{learned.joined(learned.heard(recording(path), beam))}")
+    utterances = [recording(path) for path in options.files]
+    learned.check(utterances)
+    for utterance in utterances:
+        print(f"{utterance.name}\t{learned.joined(learned.heard(utterance, beam))}")
     return 0
 
 
@@ -151,6 +153,7 @@ def _asked(learned: Learned, of: str) -> tuple[Sequence[Utterance], Units]:
     utterances, units = asked(learned.plan, of)
     if not utterances:
         raise SpeechError(f"--of {of}: expected at least 1 utterance, got none; name a manifest")
+    learned.check(utterances)
     return utterances, units
 
 

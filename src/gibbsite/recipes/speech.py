@@ -26,7 +26,8 @@ def run(config: Plan, directory: RunDirectory, bars: Bars) -> None:
     if not any(row.get("kind") == "corpus" for row in rows):
         directory.save_samples("transcripts", _flat(given.transcripts()))
         parts = [len(part) for part in (given.corpus.train, given.corpus.validation, given.corpus.test)]
-        described = {"name": given.corpus.name, "parts": parts, "size": given.size, "hop": given.corpus.hop}
+        described = {"name": given.corpus.name, "parts": parts, "hop": given.corpus.hop}
+        described |= {"size": given.corpus.size, "rate": given.corpus.rate, "inputs": given.size}
         directory.record({"kind": "corpus", **described, "symbols": given.alphabet.symbols})
     known = [row["epoch"] for row in rows if row.get("kind") == "look"]
     steps = config.epochs * -(-len(given.corpus.train) // config.batch)

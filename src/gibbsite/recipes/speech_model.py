@@ -1,12 +1,12 @@
 """The recogniser that a run of the speech application learned, for the commands that use it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
 from ..apps.speech import Alphabet, Criterion, Plan, Recogniser, Units, criterion_of, heard, recogniser_of, scores_of, task
-from ..apps.speech.corpus import Utterance
+from ..apps.speech.corpus import Utterance, check_like
 from ..apps.speech.manifest import utterances
 from ..apps.speech.task import units_of
 from ..report import RunDirectory, RunDirectoryError
@@ -21,6 +21,8 @@ class Learned:
     recogniser: Recogniser
     criterion: Criterion
     alphabet: Alphabet
+    size: int
+    rate: int
 
     @classmethod
     def load(cls, plan: Plan, directory: RunDirectory, device: str) -> "Learned":
@@ -31,8 +33,14 @@ class Learned:
             raise RunDirectoryError(f"{directory.path}: ended before anything was learned; run it again")
         plan, alphabet = replace(plan, device=device), Alphabet(tuple(corpus["symbols"]))
         criterion = criterion_of(plan, alphabet.classes, kept["labels"].split(kept["counts"].tolist()))
-        recogniser = directory.load_model(recogniser_of(plan, corpus["size"], criterion.classes))
-        return cls(plan, recogniser.eval().requires_grad_(False), criterion.to(device), alphabet)
+        recogniser = directory.load_model(recogniser_of(plan, corpus["inputs"], criterion.classes))
+        recogniser = recogniser.eval().requires_grad_(False)
+        return cls(plan, recogniser, criterion.to(device), alphabet, corpus["size"], corpus["rate"])
+
+    def check(self, utterances: Iterable[Utterance]) -> None:
+        """An error unless these are recordings like those that were learned from."""
+        for utterance in utterances:
+            check_like(utterance, self.size, self.rate, "as those that were learned from have")
 
     def joined(self, units: Sequence[str]) -> str:
         """Units as text."""

@@ -171,14 +171,16 @@ def test_mistakes_in_transcripts_are_named(tmp_path):
 
 
 def test_a_corpus_is_checked():
-    def said(*shape, fill=1.0):
-        return Utterance("odd", torch.full(shape, fill), "a")
+    def said(*shape, fill=1.0, rate=0):
+        return Utterance("odd", torch.full(shape, fill), "a", rate)
 
-    right = said(3, 2)
+    right = said(3, 2, rate=8000)
+    Corpus("c", [right], [], [said(3, 2)], 0.01)
     assert Corpus("c", [right] * 9, [right], [right], 0.01).first(4).train == [right] * 4
     for wrong, words in (
         (said(3, 4), "odd: expected at least 1 frame of 2 features, as in odd, got 3 of 4"),
         (said(0, 2), "got 0 of 2"),
+        (said(3, 2, rate=16000), "odd: expected 8000 samples a second, as in odd, got 16000; resample the recording"),
         (said(3, 2, fill=torch.nan), "odd: expected finite features"),
     ):
         with pytest.raises(SpeechError, match=words):

@@ -35,9 +35,9 @@ def read_wave(content: bytes, name: str, rate: int | None = None) -> tuple[Float
     return torch.from_numpy(values.astype(np.float32)), found
 
 
-def read_wave_file(path: Path, rate: int | None = None) -> tuple[Float[Tensor, " samples"], int]:
+def read_wave_file(path: Path) -> tuple[Float[Tensor, " samples"], int]:
     """The samples of a WAV file, and their number a second."""
     try:
-        return read_wave(path.read_bytes(), str(path), rate)
+        return read_wave(path.read_bytes(), str(path))
     except OSError as error:
         raise SpeechError(f"{path}: cannot be read ({error.strerror}); put it there or leave the utterance out") from error

@@ -47,7 +47,7 @@ def fsdd() -> tuple[Corpus, Pronounced]:
     for name, content in sorted(unpack(_FILES.read()).items()):
         digit, _, number = name.removesuffix(".wav").split("_")
         sound, _ = read_wave(content, name, RATE)
-        said = Utterance(name.removesuffix(".wav"), front(sound, name), _WORDS[int(digit)])
+        said = Utterance(name.removesuffix(".wav"), front(sound, name), _WORDS[int(digit)], RATE)
         parts[int(number) < _TESTED].append(said)
     train, validation = held_out(parts[False])
     return Corpus("FSDD", train, validation, parts[True], front.hop), Pronounced.parse(_PHONES, "the digits")

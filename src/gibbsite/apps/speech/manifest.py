@@ -26,22 +26,20 @@ def manifest(train: Path, test: Path | None) -> Corpus:
 def utterances(path: Path) -> list[Utterance]:
     """The utterances of a manifest: {"audio": ..., "text": ...} or {"features": ..., "text": ...} a line, "id" if wanted.
 
-    Files are looked for beside the manifest. Recordings must share one rate; features are arrays (frames, size) in .npy.
+    Files are looked for beside the manifest. The recordings of a corpus share one rate; features are arrays (frames, size)
+    in .npy files.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise SpeechError(f"{path}: cannot be read as a manifest ({error})") from error
-    found, rate = list[Utterance](), None
+    found = list[Utterance]()
     for number, line in enumerate(lines, 1):
         if line.strip():
             row = _row(line, f"{path}, line {number}")
             source = path.parent / str(row.get("audio") or row["features"])
-            if "audio" in row:
-                features, rate = _heard(source, rate)
-            else:
-                features = _array(source)
-            found.append(Utterance(str(row.get("id", source.stem)), features, row["text"]))
+            features, rate = _heard(source) if "audio" in row else (_array(source), 0)
+            found.append(Utterance(str(row.get("id", source.stem)), features, row["text"], rate))
     if not found:
         raise SpeechError(f"{path}: {_KEYS} a line, got no line")
     return found
@@ -49,12 +47,13 @@ def utterances(path: Path) -> list[Utterance]:
 
 def recording(path: Path) -> Utterance:
     """A WAV file, or features in a .npy file, of which nobody said what it holds."""
-    return Utterance(path.stem, _array(path) if path.suffix == ".npy" else _heard(path)[0], "")
+    features, rate = (_array(path), 0) if path.suffix == ".npy" else _heard(path)
+    return Utterance(str(path), features, "", rate)
 
 
-def _heard(path: Path, rate: int | None = None) -> tuple[Tensor, int]:
+def _heard(path: Path) -> tuple[Tensor, int]:
     """Log-mel features of a WAV file, and its rate."""
-    sound, rate = read_wave_file(path, rate)
+    sound, rate = read_wave_file(path)
     return LogMel(rate=rate)(sound, str(path)), rate
 
 

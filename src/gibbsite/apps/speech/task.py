@@ -27,6 +27,7 @@ from .recogniser import Recogniser, drawn
 from .units import Characters, Pronounced, Units, Written
 
 _WEIGHTS = 1  # stream of the seed
+_TRIPLE = 3  # features, their slopes and the slopes of these
 _CORPORA = {"an4": an4, "fsdd": fsdd}
 
 
@@ -42,7 +43,7 @@ class Task:
     @property
     def size(self) -> int:
         """Numbers in a frame that the encoder sees: features, their slopes and the slopes of these."""
-        return 3 * self.corpus.train[0].features.shape[1]
+        return _TRIPLE * self.corpus.size
 
     def labels(self, utterance: Utterance) -> Tensor:
         """The labels of an utterance."""
