@@ -12,8 +12,8 @@ from gibbsite.exact import chain_forward, chain_loops, chain_paths, chain_scaled
 INF = math.inf
 
 
-def potentials(seed, scale=1.0, forbid=0.0, B=5, T=7, K=4):
-    """Random potentials, of which a share is forbidden, never label 0."""
+def potentials(seed, scale=1.0, forbid=0.0, B=5, T=7, K=4, per_position=False):
+    """Random potentials, of which a share is forbidden, never label 0; edges of their own beyond a row's end are far off."""
     g = torch.Generator().manual_seed(seed)
 
     def draw(*shape):
@@ -21,7 +21,10 @@ def potentials(seed, scale=1.0, forbid=0.0, B=5, T=7, K=4):
         return x.masked_fill((torch.rand(shape, generator=g) < forbid) & (torch.arange(K) > 0), -INF)
 
     lengths = torch.randint(T + 1, (B,), generator=g)
-    return [draw(B, T, K), draw(K, K), draw(K), draw(K)], lengths
+    edge = draw(B, T - 1, K, K) if per_position else draw(K, K)
+    if per_position:
+        edge = torch.where((torch.arange(1, T) < lengths[:, None])[..., None, None], edge, 5000.0)
+    return [draw(B, T, K), edge, draw(K), draw(K)], lengths
 
 
 def both(weights, lengths):
@@ -45,15 +48,17 @@ def same(x, y):
     some.sampled_from([0.1, 3.0, 40.0, 300.0]),
     some.sampled_from([0.0, 0.3, 0.8]),
     some.integers(1, 9),
+    some.booleans(),
 )
-def test_products_and_logarithms_are_the_same_numbers(seed, scale, forbid, T):
-    for one, other in both(*potentials(seed, scale, forbid, T=T)):
+def test_products_and_logarithms_are_the_same_numbers(seed, scale, forbid, T, per_position):
+    for one, other in both(*potentials(seed, scale, forbid, T=T, per_position=per_position and T > 1)):
         assert same(one, other)
 
 
+@pytest.mark.parametrize("per_position", [False, True])
 @pytest.mark.parametrize("forbid", [0.0, 0.5])
-def test_usual_potentials_are_sure(forbid):
-    weights, lengths = potentials(0, 3.0, forbid, T=200)
+def test_usual_potentials_are_sure(forbid, per_position):
+    weights, lengths = potentials(0, 3.0, forbid, T=200, per_position=per_position)
     assert chain_scaled.forward(*weights, lengths).sure
 
 

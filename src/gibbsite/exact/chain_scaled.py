@@ -1,8 +1,9 @@
-"""log Z of linear chains that share their edges, by products of matrices in scaled probabilities: a few kernels a step.
+"""log Z of linear chains by products of matrices, in scaled probabilities: a few kernels a step.
 
-B rows, T positions, K labels; W_t = exp(node_t), start and end included, and E = exp(edge), each less its largest:
-s_t = a_(t-1) E, a_t = s_t W_t / c_t with c_t its sum, log Z = sum_t log c_t and what was taken out. Backwards, with p the
-marginals: G_t = p_t / s_t, p_(t-1) = a_(t-1) (E G_t), and p(y_(t-1) = i, y_t = j) = a_(t-1)(i) E_ij G_t(j).
+B rows, T positions, K labels; W_t = exp(node_t), start and end included, and E = exp(edge), shared or one a position, each
+less its largest: s_t = a_(t-1) E, a_t = s_t W_t / c_t with c_t its sum, log Z = sum_t log c_t and what was taken out.
+Backwards, with p the marginals: G_t = p_t / s_t, p_(t-1) = a_(t-1) (E G_t), and p(y_(t-1) = i, y_t = j) is
+a_(t-1)(i) E_ij G_t(j).
 
 All in double precision, whose range is what makes it exact. `forward` says so, or not, and then the logarithms of
 `chain_forward` are summed instead. With every edge allowed and a range R of them at most 250 all labels follow from the
@@ -11,6 +12,7 @@ it. Elsewhere no number may have been lost: where a_t >= e^-300, or 0, and edges
 and 200 at most, no product is below e^-600.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
 import torch
@@ -27,12 +29,12 @@ class Pass(NamedTuple):
     log_z: Float[Tensor, " B"]
     alpha: Float[Tensor, "B T K"]
     sums: Float[Tensor, "B T K"]  # s_t, and 1 where it is 0 and at the first position
-    E: Float[Tensor, "K K"]
+    E: Float[Tensor, "K K"] | Float[Tensor, "B T-1 K K"]
     sure: Tensor  # whether no number was lost that matters
 
 
 def log_partition(
-    node: Float[Tensor, "B T K"], edge: Float[Tensor, "K K"], start: Tensor, end: Tensor, lengths: Int[Tensor, " B"]
+    node: Float[Tensor, "B T K"], edge: Tensor, start: Tensor, end: Tensor, lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, " B"]:
     """log Z of each chain, differentiable any number of times; the arguments are those of `chain_forward.log_partition`.
 
@@ -55,13 +57,15 @@ def forward(node: Tensor, edge: Tensor, start: Tensor, end: Tensor, lengths: Ten
     inside, last = place < lengths[:, None], (place == lengths[:, None] - 1)[..., None]
     node = torch.where(last, node + end, node)
     node = torch.cat((node[:, :1] + start, node[:, 1:]), 1)
+    if edge.ndim > 2:  # edges beyond a row's end are nobody's business
+        edge = torch.where(inside[:, 1:, None, None], edge, edge.masked_fill(~inside[:, 1:, None, None], -torch.inf).amax())
     top, peak = finite(node.amax(-1, keepdim=True)), finite(edge.amax())
     W, E = (node - top).exp(), (edge - peak).exp()
     total = W[:, 0].sum(-1, keepdim=True)
     a = W[:, 0] / total.clamp(min=_TINY)
     alpha, sums, totals = [a], [torch.ones_like(a)], [total]
-    for w in W.unbind(1)[1:]:
-        s = a @ E
+    for w, E_t in zip(W.unbind(1)[1:], _steps(E, node.shape[1])):
+        s = _times(a, E_t)
         a = s * w
         total = a.sum(-1, keepdim=True)
         a = a / total.clamp(min=_TINY)
@@ -75,6 +79,15 @@ def forward(node: Tensor, edge: Tensor, start: Tensor, end: Tensor, lengths: Ten
     nodes = (top - node).masked_fill((node == -torch.inf) | ~inside[..., None], 0).amax()
     kept = (spread <= 100) & (nodes <= 200) & (smallest >= _LEAST)
     return Pass(log_z, a, s.masked_fill(s == 0, 1), E, ((edge > -torch.inf).all() & (spread <= 250)) | kept)
+
+
+def _steps(E: Tensor, T: int) -> Sequence[Tensor]:
+    """The table of each step."""
+    return [E] * (T - 1) if E.ndim == 2 else E.unbind(1)
+
+
+def _times(a: Float[Tensor, "B K"], E: Tensor) -> Float[Tensor, "B K"]:
+    return a @ E if E.ndim == 2 else (a[:, None] @ E)[:, 0]
 
 
 _TINY = 1e-300
@@ -106,13 +119,15 @@ def _gradients(passed: Pass, lengths: Tensor, slope: Float[Tensor, " B"]) -> tup
     weight = torch.where(log_z > -torch.inf, slope, 0)[:, None]  # a row without a label sequence has no gradient
     ends = alpha * (last * weight)[..., None]
     p, rest, steps = ends[:, -1], [], []
-    every = zip(ends[:, :-1].unbind(1), alpha[:, :-1].unbind(1), sums[:, 1:].unbind(1), strict=True)
-    for end_t, a, s in reversed(list(every)):
+    tables = _steps(E.mT, alpha.shape[1])
+    every = zip(ends[:, :-1].unbind(1), alpha[:, :-1].unbind(1), sums[:, 1:].unbind(1), tables, strict=True)
+    for end_t, a, s, back in reversed(list(every)):
         rest.append(p)
         steps.append(p / s)
-        p = torch.addcmul(end_t, a, steps[-1] @ E.T)
+        p = torch.addcmul(end_t, a, _times(steps[-1], back))
     node = torch.stack([p, *reversed(rest)], 1)
     if not steps:
         return node, torch.zeros_like(E), p.sum(0), ends.sum((0, 1))
     G = torch.stack(steps[::-1], 1)
-    return node, E * torch.einsum("bti,btj->ij", alpha[:, :-1], G), p.sum(0), ends.sum((0, 1))
+    pairs = torch.einsum("bti,btj->ij" if E.ndim == 2 else "bti,btj->btij", alpha[:, :-1], G)
+    return node, E * pairs, p.sum(0), ends.sum((0, 1))

@@ -10,7 +10,7 @@ def log_partition(
     node: Float[Tensor, "B T K"], edge: Tensor, start: Tensor, end: Tensor, lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, " B"]:
     """log Z of each chain, differentiable any number of times; the arguments are those of `chain_forward.log_partition`."""
-    in_torch = chain_scaled if edge.ndim == 2 and len(node) else chain_forward
+    in_torch = chain_scaled if node.numel() and edge.numel() else chain_forward
     way = chain_loops if chain_loops.covers(node, edge, start, end) else in_torch
     return way.log_partition(node, edge, start, end, lengths)
 
