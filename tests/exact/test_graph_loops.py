@@ -42,7 +42,7 @@ def test_loops_and_torch_agree(kind, scale, weights, dtype):
     z, counts = graph_loops.log_partition(graph, e, LENGTHS, posteriors=True, weights=weights)
     want, expected = graph_torch.log_partition(graph, e, LENGTHS, posteriors=True)
     assert alike(z, want, 1e-12) and torch.equal(z.isfinite(), want.isfinite())
-    assert alike(counts.emissions, expected.emissions, 1e-10)
+    assert alike(counts.emissions.double(), expected.emissions, 1e-10 if dtype == torch.float64 else 1e-6)
     for a, b in list(zip(counts, expected))[1:] if weights else []:
         assert alike(a, b, 1e-10)
     only, _ = graph_loops.log_partition(graph, e, LENGTHS, posteriors=False, weights=False)
@@ -53,7 +53,7 @@ def lanes(graph, e, lengths):
     """log Z by scaled numbers alone, 8 utterances side by side, and whether they vouch for it."""
     z, sure = np.empty(len(e)), np.zeros(len(e), bool)
     for begin in range(0, len(e), graph_scaled.LANES):
-        graph_loops._lanes(layout(graph), e.numpy(), lengths.numpy(), begin, z, sure, np.zeros((0, 0, 0)))
+        graph_loops._lanes(layout(graph), e.numpy(), lengths.numpy(), begin, z, sure, np.zeros((0, 0, 0), e.numpy().dtype))
     return torch.from_numpy(z), torch.from_numpy(sure)
 
 

@@ -113,7 +113,7 @@ class _LogPartition(torch.autograd.Function):
         log_z, labels, *rest = ctx.saved_tensors
         graph, slope = ctx.graph, slope.masked_fill(log_z == -torch.inf, 0)
         owners = [graph.owner[graph.source], graph.owner, graph.owner] if not graph.shared else []
-        grads = [None if labels is None else slope[:, None, None] * labels]
+        grads = [None if labels is None else slope.to(labels.dtype)[:, None, None] * labels]
         for n, counts in enumerate(rest):
             grads.append(None if counts is None else slope @ counts if graph.shared else slope[owners[n]] * counts[0])
         return *(None if g is None else g.to(d) for g, d in zip(grads, ctx.dtypes)), None, None

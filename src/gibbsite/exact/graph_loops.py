@@ -35,7 +35,7 @@ def log_partition(
 ) -> tuple[Float[Tensor, " batch"], Posteriors | None]:
     """log Z of each utterance, and its derivatives if `posteriors`; those by arcs, starts and ends only if `weights`."""
     read, count = emissions.detach().contiguous().numpy(), lengths.numpy()
-    log_z, labels = np.empty(len(read)), np.zeros(read.shape if posteriors else (0, 0, 0))
+    log_z, labels = np.empty(len(read)), np.zeros(read.shape if posteriors else (0, 0, 0), read.dtype)
     left = range(len(read))
     if graph.shared and not weights:
         certain, plan = np.zeros(len(read), bool), _layout(graph)
@@ -92,7 +92,7 @@ def _alone(graph: GraphBatch, left: Sequence[int], given: tuple, found: tuple) -
     orders = grouped(target, graph.states), grouped(source, graph.states)
     sides = [(first, other[order], label[order], order) for (order, first), other in zip(orders, (source, target))]
     exact, quick = ([(*side[:3], weight[side[3]], side[3]) for side in sides] for weight in (logs[0], small.weight))
-    offsets, none = graph.offsets.numpy(), (np.empty((0, 0)), np.empty(0))
+    offsets, none = graph.offsets.numpy(), (np.empty((0, 0), emissions.dtype), np.empty(0))
 
     def run(b: int) -> None:
         low, high = offsets[:2] if graph.shared else offsets[b : b + 2]
