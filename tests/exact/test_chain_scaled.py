@@ -62,6 +62,18 @@ def test_usual_potentials_are_sure(forbid, per_position):
     assert chain_scaled.forward(*weights, lengths).sure
 
 
+def test_one_table_shown_at_every_position_is_read_once():
+    """What marginals of pairs are taken of: the slopes are apart, the forward pass is that of the table."""
+    (node, edge, start, end), lengths = potentials(4)
+    weights = [node, edge.expand(5, 6, 4, 4), start, end]
+    assert chain_scaled.forward(*weights, lengths).E.shape == (4, 4)
+    results = []
+    for way in (chain_scaled, chain_forward):
+        leaf = weights[1].detach().requires_grad_()
+        results.append(torch.autograd.grad(way.log_partition(node, leaf, start, end, lengths).sum(), leaf)[0])
+    assert results[0].shape == (5, 6, 4, 4) and same(*results)
+
+
 CASES = {
     "a label that falls behind at every step, and is the only one that may end": (
         torch.tensor([[[0.0, -90.0]] * 20]),

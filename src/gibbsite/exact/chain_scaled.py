@@ -57,6 +57,8 @@ def forward(node: Tensor, edge: Tensor, start: Tensor, end: Tensor, lengths: Ten
     inside, last = place < lengths[:, None], (place == lengths[:, None] - 1)[..., None]
     node = torch.where(last, node + end, node)
     node = torch.cat((node[:, :1] + start, node[:, 1:]), 1)
+    if edge.ndim > 2 and not any(edge.stride()[:2]):  # one table, shown at every position
+        edge = edge[0, 0]
     if edge.ndim > 2:  # edges beyond a row's end are nobody's business
         edge = torch.where(inside[:, 1:, None, None], edge, edge.masked_fill(~inside[:, 1:, None, None], -torch.inf).amax())
     top, peak = finite(node.amax(-1, keepdim=True)), finite(edge.amax())
@@ -107,13 +109,14 @@ class _Scaled(torch.autograd.Function):
         *weights, lengths = ctx.saved_tensors
         if torch.is_grad_enabled():  # the gradient is to be differentiated itself
             return (*chain_forward.slopes(weights, lengths, slopes[0]), None, None)
-        node, edge, start, end = _gradients(ctx.passed, lengths, slopes[0].double())
-        given = (node, edge, start, end)
+        given = _gradients(ctx.passed, lengths, slopes[0].double(), weights[1])
         return (*(x.to(weight.dtype) for x, weight in zip(given, weights)), None, None)
 
 
-def _gradients(passed: Pass, lengths: Tensor, slope: Float[Tensor, " B"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The slopes of the nodes, edges, start and end: marginals, weighted by the slope of each row."""
+def _gradients(
+    passed: Pass, lengths: Tensor, slope: Float[Tensor, " B"], edge: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The slopes of the nodes, edges (in the shape of `edge`), start and end: marginals, weighted by each row's slope."""
     log_z, alpha, sums, E, _ = passed
     last = torch.arange(alpha.shape[1], device=alpha.device) == lengths[:, None] - 1
     weight = torch.where(log_z > -torch.inf, slope, 0)[:, None]  # a row without a label sequence has no gradient
@@ -127,7 +130,7 @@ def _gradients(passed: Pass, lengths: Tensor, slope: Float[Tensor, " B"]) -> tup
         p = torch.addcmul(end_t, a, _times(steps[-1], back))
     node = torch.stack([p, *reversed(rest)], 1)
     if not steps:
-        return node, torch.zeros_like(E), p.sum(0), ends.sum((0, 1))
+        return node, torch.zeros_like(edge), p.sum(0), ends.sum((0, 1))
     G = torch.stack(steps[::-1], 1)
-    pairs = torch.einsum("bti,btj->ij" if E.ndim == 2 else "bti,btj->btij", alpha[:, :-1], G)
+    pairs = torch.einsum("bti,btj->ij" if edge.ndim == 2 else "bti,btj->btij", alpha[:, :-1], G)
     return node, E * pairs, p.sum(0), ends.sum((0, 1))
