@@ -91,13 +91,14 @@ def main(
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--child", metavar="OUT", help="used by the script itself")
     arguments.add_argument("--cpu", type=int, default=0, help="the CPU that the one-thread run is pinned to")
+    arguments.add_argument("--one-thread", action="store_true", help="leave out the run on all threads")
     given = arguments.parse_args()
     if given.child:
         Path(given.child).write_text(json.dumps([_compete(contest) for contest in contests()]))
         return
     question = sys.modules["__main__"].__doc__ or ""
     record = {"question": question, "machine": machine(), "runs": {}}
-    for name in ("one thread", "all threads"):
+    for name in ("one thread", "all threads")[: 1 if given.one_thread else 2]:
         record["runs"][name] = {"load": os.getloadavg()[0], "contests": child(script, name, given.cpu)}
     record["more"], end = more(given.cpu)
     write(Path(script).stem, record, _page(record) + end)
