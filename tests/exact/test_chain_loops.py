@@ -205,3 +205,19 @@ def test_the_best_of_a_long_chain_is_as_sure_as_of_a_short_one():
     assert labels[0, -1] == 1
     whole = node.sum(1)[0]
     assert whole[0] == whole[1], "the mutant: whole scores are the same"
+
+
+def test_threads_do_not_change_a_bit(monkeypatch):
+    monkeypatch.setattr(chain_loops, "_WORTH", 0)
+    given, weight, threads = draw(70, 9, 5, seed=12, dtype=torch.float32), torch.ones(70), torch.get_num_threads()
+    results = []
+    try:
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            results.append(gradients(chain_loops.log_partition, given, weight))
+    finally:
+        torch.set_num_threads(threads)
+    for z, slopes in results[1:]:
+        assert torch.equal(z, results[0][0])
+        assert torch.equal(slopes[0], results[0][1][0])
+        torch.testing.assert_close(slopes[1], results[0][1][1], rtol=1e-5, atol=0)  # torch's product sums in another order

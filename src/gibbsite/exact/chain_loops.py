@@ -4,7 +4,9 @@ The same numbers as a sum in torch, by the loops of `_fast/chain.py`; chains tha
 change with the position, go in logarithms (`_fast/chain_log.py`). Results do not depend on which is taken, up to rounding.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -15,6 +17,8 @@ from torch import Tensor
 from .._fast import chain, chain_log, chain_path
 from .._fast.product import product
 from . import chain_forward
+
+_WORTH = 1 << 23  # products of a pass, about a third of a millisecond
 
 
 def covers(*tensors: Tensor) -> bool:
@@ -108,12 +112,34 @@ def _forward(given: _Inputs) -> _Sums:
     if len(alpha):
         table = chain.table(edge)
         lost[:] = False
-        chain.forward(node, start, end, table.forward, table[2:], lengths, order, alpha, sums, log_z, lost)
+
+        def forward(part: slice) -> None:
+            here = slice(part.start * node.shape[1], part.stop * node.shape[1])
+            a, s = alpha[here], sums[here]
+            chain.forward(node, start, end, table.forward, table[2:], lengths, order[part], a, s, log_z, lost)
+
+        _on_threads(forward, len(order), node.size * node.shape[2])
     rows = np.flatnonzero(lost)
     log_alpha = np.empty((len(rows), *node.shape[1:]))
     for place, row in enumerate(rows.tolist()):
         log_z[row] = chain_log.forward(node[row], _edges(edge, row), start, end, lengths[row], log_alpha[place])
     return _Sums(log_z, order, lost, alpha, sums, rows, log_alpha)
+
+
+def _on_threads(work: Callable[[slice], None], chains: int, products: int) -> None:
+    """`work` on parts of so many chains, in whole groups, on as many threads as torch uses: the same numbers on any.
+
+    Fewer than `_WORTH` products are not worth threads.
+    """
+    groups = -(-chains // chain.ROWS)
+    threads = min(torch.get_num_threads(), groups) if products >= _WORTH else 1
+    ends = [min(groups * n // threads * chain.ROWS, chains) for n in range(threads + 1)]
+    parts = [slice(*ends) for ends in itertools.pairwise(ends)]
+    if threads == 1:
+        work(parts[0])
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, parts))
 
 
 def _edges(edge: np.ndarray, row: int) -> np.ndarray:
@@ -127,7 +153,13 @@ def _backward(given: _Inputs, kept: _Sums, weight: np.ndarray) -> tuple[np.ndarr
     marginal, slope = np.zeros_like(node), np.zeros_like(edge)
     if len(kept.alpha):
         table = chain.table(edge)
-        chain.backward(table.backward, lengths, kept.order, kept.alpha, kept.sums, weight, kept.lost, marginal)
+
+        def backward(part: slice) -> None:
+            here = slice(part.start * node.shape[1], part.stop * node.shape[1])
+            a, s = kept.alpha[here], kept.sums[here]
+            chain.backward(table.backward, lengths, kept.order[part], a, s, weight, kept.lost, marginal)
+
+        _on_threads(backward, len(kept.order), node.size * node.shape[2])
         pairs = product(kept.alpha.T, kept.sums) if edge.dtype == np.float32 else kept.alpha.T @ kept.sums
         allowed = np.exp(edge - edge.dtype.type(table.top))
         np.multiply(allowed, pairs[: len(edge), : len(edge)], out=slope, where=allowed > 0)
