@@ -39,6 +39,14 @@ def test_sums_over_paths_and_their_derivatives(own, device):
     assert not torch.allclose(wrong, expected[0], atol=1e-3)  # the mutant: one frame less
 
 
+def test_without_frames_the_ends_still_have_gradients(device):
+    graph, (_, start, end) = learnt(random_graph(3, 7, 3, seed=0))
+    z = forward(graph.to(device), torch.zeros(2, 0, 3, device=device), torch.tensor([0, 0]))
+    found = torch.autograd.grad(z.sum().cpu(), [start, end])
+    expected = 2 * (start + end).softmax(0)
+    assert all(torch.allclose(x, expected, rtol=0, atol=1e-9) and x.any() for x in found)
+
+
 def test_a_length_that_no_path_has_weighs_nothing_and_has_no_gradient(device):
     line = gb.exact.linear([0, 1]).to(device)
     e = torch.zeros(3, 4, 2, device=device, requires_grad=True)

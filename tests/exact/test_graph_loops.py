@@ -131,9 +131,10 @@ def test_weights_changed_in_place_are_seen_and_inference_is_no_hindrance():
     e = emissions(4)
     graph = ctc_topology(4)
     before = graph_loops.log_partition(graph.batch, e, LENGTHS, posteriors=False, weights=False)[0]
-    graph.weight.add_(1.0)
-    after = graph_loops.log_partition(graph.batch, e, LENGTHS, posteriors=False, weights=False)[0]
-    assert torch.allclose(after, before + LENGTHS)
+    for changed, more in ((graph.weight, LENGTHS), (graph.start, LENGTHS + 1), (graph.end, LENGTHS + 2)):
+        changed.add_(1.0)
+        after = graph_loops.log_partition(graph.batch, e, LENGTHS, posteriors=False, weights=False)[0]
+        assert torch.allclose(after, before + more)
     with torch.inference_mode():
         again = ctc_topology(4)
         assert torch.equal(graph_loops.log_partition(again.batch, e, LENGTHS, posteriors=False, weights=False)[0], before)

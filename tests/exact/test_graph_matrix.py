@@ -99,3 +99,22 @@ def test_a_graph_of_each_utterance_and_gradients_of_weights_are_left_to_logarith
     expected = graph_torch.log_partition(graph.batch, x, lengths, posteriors=True)
     assert torch.allclose(found[0], expected[0]) and torch.equal(shared[1].weight, expected[1].weight)
     assert graph_matrix.log_partition(graph.batch, x, lengths, posteriors=False, weights=False)[1] is None
+
+
+@pytest.mark.parametrize("name", ["weight", "start", "end"])
+def test_weights_changed_in_place_are_seen(name, device):
+    given, (x, lengths) = random_graph(0), emissions(0, device)
+    graph = given.to(device)
+    before = both(graph.batch, x, lengths)[0][0]
+    getattr(graph, name).sub_(1.0)
+    (after, _), (expected, _) = both(graph.batch, x, lengths)
+    assert torch.allclose(after, expected) and not torch.allclose(after, before)
+    getattr(given, name).sub_(2.0)
+    assert torch.equal(getattr(given.to(device), name).cpu(), getattr(given, name))
+
+
+def test_a_graph_without_arcs_reads_nothing(device):
+    graph = gb.exact.linear([]).to(device)
+    x, lengths = torch.zeros(2, 1, 3, device=device), torch.tensor([0, 1])
+    z, _ = graph_matrix.log_partition(graph.batch, x, lengths, posteriors=True, weights=False)
+    assert z.tolist() == [0.0, -torch.inf]

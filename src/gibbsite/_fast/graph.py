@@ -69,12 +69,12 @@ def _log_sum(x, y):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def utterance(into, out, emissions, length, low, high, start, end, labels, arcs, starts, ends):
-    """log Z of one utterance, whose states are low to high; its expected counts are added if `labels` has a size.
+    """log Z of one utterance, whose states are low to high; its expected counts are added if `starts` has a size.
 
     Args: into: arcs by target (first, source, label, weight, number); out: arcs by source likewise, with targets;
     emissions (frames, labels); labels as emissions; arcs (arcs,), or of no size: not wanted; starts, ends (states,).
     """
-    size, wanted = high - low, labels.size > 0
+    size, wanted = high - low, starts.size > 0
     rows = length + 1 if wanted else 2
     most = 0
     for s in range(low, high):

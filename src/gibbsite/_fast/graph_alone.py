@@ -101,7 +101,7 @@ def _backward(first, target, slot, weight, x, factor, alpha, logs, beta, loss, l
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def utterance(into, out, emissions, length, low, high, start, end, shift, labels, arcs, starts, ends):
-    """(log Z, whether it is certain) of one utterance, whose states are low to high; counts are added if labels has a size.
+    """(log Z, whether it is certain) of one utterance, whose states are low to high; counts are added if starts has a size.
 
     Args: into: arcs by target (first, source, label, weight, number); out: arcs by source likewise, with targets; weights,
     start and end linear and at most 1, shift what was taken off each log-weight; counts as `_fast.graph.utterance`.
@@ -119,7 +119,7 @@ def utterance(into, out, emissions, length, low, high, start, end, shift, labels
     place[used] = np.arange(len(used))
     first, target, weight = out[0][low : high + 1] - begin, out[1][begin:stop] - low, out[3][begin:stop]
     loss, slot = 4 * TINY * (stop - begin + size), place[out[2][begin:stop]]
-    counts, shares = np.zeros((length, len(used) if labels.size else 0)), np.zeros(stop - begin if arcs.size else 0)
+    counts, shares = np.zeros((length, len(used) if starts.size else 0)), np.zeros(stop - begin if arcs.size else 0)
     beta = end[low:high] + loss
     beta, unit, worst = _backward(first, target, slot, weight, x, factor, alpha, logs, beta, loss, log_z, counts, shares)
     gain = 1.0
@@ -127,7 +127,7 @@ def utterance(into, out, emissions, length, low, high, start, end, shift, labels
         gain = max(gain, weight[first[s] : first[s + 1]].sum())
     if not worst + np.log(4.0 * size * loss * (length + 1) * gain) - log_z <= LOG_LOST:
         return log_z, False
-    if labels.size:
+    if starts.size:
         for t in range(length):
             labels[t][used] += counts[t]
         for a in range(len(shares)):

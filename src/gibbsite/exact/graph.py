@@ -121,16 +121,17 @@ class Graph:
         return bool((self.label == EPSILON).any())
 
     def to(self, device: torch.device | str) -> "Graph":
-        """The same graph on another device; made once for each, unless its weights ask for gradients."""
+        """The same graph on another device; made once, if its weights ask for no gradients and are not changed in place."""
         device = torch.device(device)
         if self.weight.device == device:
             return self
-        if device not in self._elsewhere or any(tensor.requires_grad for tensor in self.tensors()):
-            self._elsewhere[device] = Graph(*(tensor.to(device) for tensor in self.tensors()))
-        return self._elsewhere[device]
+        known, now = self._elsewhere.get(device), changes(self)
+        if known is None or known[0] != now or any(tensor.requires_grad for tensor in self.tensors()):
+            known = self._elsewhere[device] = now, Graph(*(tensor.to(device) for tensor in self.tensors()))
+        return known[1]
 
     @cached_property
-    def _elsewhere(self) -> dict[torch.device, "Graph"]:
+    def _elsewhere(self) -> dict[torch.device, tuple[tuple[int, ...], "Graph"]]:
         return {}
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -200,6 +201,11 @@ class GraphBatch:
         """The utterance of each state."""
         count = self.offsets.diff()
         return torch.repeat_interleave(torch.arange(len(count)), count).to(self.start.device)
+
+
+def changes(graph: Graph | GraphBatch) -> tuple[int, ...]:
+    """How often weights, starts and ends were changed in place; tensors of inference do not say."""
+    return tuple(0 if x.is_inference() else x._version for x in (graph.weight, graph.start, graph.end))
 
 
 def _check_weights(value: object, name: str) -> None:

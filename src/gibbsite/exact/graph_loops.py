@@ -4,7 +4,6 @@ Utterances that share a graph are taken 8 at a time in scaled probabilities, the
 underflow lost nothing that counts; where there is none, logarithms are taken. Threads share the utterances.
 """
 
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
@@ -19,7 +18,8 @@ from .._fast import graph as logarithms
 from .._fast import graph_alone as alone
 from .._fast import graph_scaled as scaled
 from .graph import GraphBatch
-from .graph_plan import Layout, grouped, layout, linear, version
+from .graph_kept import kept
+from .graph_plan import Layout, grouped, layout, linear
 from .graph_torch import Posteriors
 
 _HELD = 1 << 25  # bytes that 8 utterances hold for their backward pass; with longer ones frames are computed again
@@ -45,7 +45,7 @@ def log_partition(
             labels[left] = 0
     rows = len(read) if graph.shared else 1
     arcs = np.zeros((rows, len(graph.weight) if weights else 0))
-    ends = [np.zeros((rows, graph.states)) for _ in range(2)]
+    ends = [np.zeros((rows, graph.states if posteriors else 0)) for _ in range(2)]
     if left:
         _alone(graph, left, (read, count), (log_z, labels, arcs, *ends))
     counts = (torch.from_numpy(x) for x in (labels, arcs, *ends))
@@ -109,11 +109,4 @@ def _alone(graph: GraphBatch, left: Sequence[int], given: tuple, found: tuple) -
     in_shares(left, run)
 
 
-_layouts: weakref.WeakKeyDictionary[GraphBatch, Layout] = weakref.WeakKeyDictionary()
-
-
-def _layout(graph: GraphBatch) -> Layout:
-    known = _layouts.get(graph)
-    if known is None or known.version != version(graph):
-        known = _layouts[graph] = layout(graph)
-    return known
+_layout = kept(layout)

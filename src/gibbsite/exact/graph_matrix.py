@@ -6,7 +6,6 @@ common. Legend: G groups, S states, R utterances, T frames, V labels.
 
 import math
 import warnings
-import weakref
 from typing import NamedTuple, final
 
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from . import graph_torch
 from .graph import GraphBatch
+from .graph_kept import kept
 from .graph_torch import Posteriors
 
 _TINY = torch.finfo(torch.float64).tiny
@@ -38,9 +38,6 @@ class _Plan(NamedTuple):
     gain: float
 
 
-_plans: weakref.WeakKeyDictionary[GraphBatch, _Plan] = weakref.WeakKeyDictionary()
-
-
 def log_partition(
     graph: GraphBatch, emissions: Float[Tensor, "R T V"], lengths: Int[Tensor, " R"], *, posteriors: bool, weights: bool
 ) -> tuple[Float[Tensor, " R"], Posteriors | None]:
@@ -48,7 +45,8 @@ def log_partition(
 
     Where `weights` are asked for, utterances have graphs of their own, or underflow could show, logarithms are taken.
     """
-    found = None if weights or not graph.shared or not emissions.numel() else _scaled(graph, emissions, lengths)
+    scaled = graph.shared and not weights and len(graph.weight) and emissions.numel()
+    found = _scaled(graph, emissions, lengths) if scaled else None
     if found is None:
         return graph_torch.log_partition(graph, emissions, lengths, posteriors=posteriors)
     log_z, labels = found
@@ -117,15 +115,10 @@ def _backward(
     return labels_TVR, most_TR
 
 
-def _plan(graph: GraphBatch) -> _Plan:
-    """The matrices of a graph, made once for each graph."""
-    if graph not in _plans:
-        _plans[graph] = _made(graph)
-    return _plans[graph]
-
-
+@kept
 @torch.no_grad()
-def _made(graph: GraphBatch) -> _Plan:
+def _plan(graph: GraphBatch) -> _Plan:
+    """The matrices of a graph."""
     most = [x.detach().double() for x in (graph.weight, graph.start, graph.end)]
     largest = torch.stack([x.max() if len(x) else x.new_zeros(()) for x in most])
     largest = torch.where(largest > -torch.inf, largest, 0)

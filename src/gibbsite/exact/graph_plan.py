@@ -30,7 +30,6 @@ class Layout(NamedTuple):
     ends: float
     gain: float
     count: int
-    version: int
 
 
 def linear(graph: GraphBatch) -> Linear:
@@ -39,11 +38,6 @@ def linear(graph: GraphBatch) -> Linear:
     most = [float(x.max()) if len(x) and x.max() > -np.inf else 0.0 for x in logs]
     weight, start, end = (np.exp(x - m) for x, m in zip(logs, most))
     return Linear(weight, start, end, most[0], most[1] + most[2])
-
-
-def version(graph: GraphBatch) -> int:
-    """How often the weights were changed in place; tensors of inference cannot be."""
-    return 0 if graph.weight.is_inference() else graph.weight._version
 
 
 def grouped(key: Int[np.ndarray, " n"], groups: int) -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +60,7 @@ def layout(graph: GraphBatch) -> Layout:
     arcs = (row_first, to[by_row], weights[by_row], group_first, leaves[by_group], weights[by_group])
     start, end = (np.pad(x, (0, rows - graph.states)) for x in (start, end))
     ordered = (*arcs, label[example], target[example], member, bundle, graph.states)
-    return Layout(ordered, start, end, shift, ends, gain, len(source), version(graph))
+    return Layout(ordered, start, end, shift, ends, gain, len(source))
 
 
 def _bundled(

@@ -1,6 +1,5 @@
 """The part of a graph that writes given label sequences: one graph an utterance, with the same weights."""
 
-import weakref
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from torch import Tensor
 from .._fast import graph_restrict as loops
 from ..check import instance
 from .graph import Graph, GraphBatch, check_lengths
+from .graph_kept import kept
 
 
 def restrict(graph: Graph, labels: Int[Tensor, "batch most"], counts: Int[Tensor, " batch"]) -> GraphBatch:
@@ -46,21 +46,17 @@ class _Index(NamedTuple):
     written: Bool[Tensor, " outputs"]
 
 
-_indices: weakref.WeakKeyDictionary[Graph, _Index] = weakref.WeakKeyDictionary()
-
-
+@kept
 def _index(graph: Graph) -> _Index:
-    if graph not in _indices:
-        source, target, output = (x.cpu() for x in (graph.source, graph.target, graph.output))
-        order = (source * (graph.outputs + 1) + output).argsort(stable=True)
-        first = torch.cat((order.new_zeros(1), torch.bincount(source, minlength=graph.states).cumsum(0)))
-        starts = (graph.start > -torch.inf).nonzero()[:, 0].cpu()
-        written = torch.zeros(graph.outputs + 1, dtype=torch.bool)
-        written[output] = True  # an output of -1 marks the last place
-        written[-1] = False
-        arcs = tuple(x.numpy() for x in (first, target[order], output[order], starts))
-        _indices[graph] = _Index(order.to(graph.source.device), arcs, written)
-    return _indices[graph]
+    source, target, output = (x.cpu() for x in (graph.source, graph.target, graph.output))
+    order = (source * (graph.outputs + 1) + output).argsort(stable=True)
+    first = torch.cat((order.new_zeros(1), torch.bincount(source, minlength=graph.states).cumsum(0)))
+    starts = (graph.start > -torch.inf).nonzero()[:, 0].cpu()
+    written = torch.zeros(graph.outputs + 1, dtype=torch.bool)
+    written[output] = True  # an output of -1 marks the last place
+    written[-1] = False
+    arcs = tuple(x.numpy() for x in (first, target[order], output[order], starts))
+    return _Index(order.to(graph.source.device), arcs, written)
 
 
 def _check_labels(written: Bool[Tensor, " outputs"], labels: object, counts: Tensor) -> None:
