@@ -47,6 +47,24 @@ def test_without_frames_the_ends_still_have_gradients(device):
     assert all(torch.allclose(x, expected, rtol=0, atol=1e-9) and x.any() for x in found)
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["shared", "one each"])
+def test_gradients_are_differentiable(own, device):
+    graphs, weights = zip(*(learnt(random_graph(3, 7, 3, seed=seed)) for seed in range(3 if own else 1)))
+    e, w = emissions(3), [x for each in weights for x in each]
+    given = [g.to(device) for g in graphs] if own else graphs[0].to(device)
+    beyond = (torch.arange(4) >= LENGTHS[:, None])[..., None]
+    read = e.masked_fill(beyond, torch.nan).to(device)
+    got = forward(given, read, LENGTHS).cpu()
+    want = torch.stack([total(graphs[b if own else 0], e[b], int(n)) for b, n in enumerate(LENGTHS)])
+    squares = []
+    for z in (got, want):
+        first = torch.autograd.grad(z.sum(), [e, *w], create_graph=True, materialize_grads=True)
+        squares.append(torch.autograd.grad(sum(x.square().sum() for x in first), [e, *w], materialize_grads=True))
+    for a, b in zip(*squares):
+        assert torch.allclose(a, b, rtol=0, atol=1e-12)
+    assert squares[0][0].any()  # the mutant: posteriors taken as constants
+
+
 def test_a_length_that_no_path_has_weighs_nothing_and_has_no_gradient(device):
     line = gb.exact.linear([0, 1]).to(device)
     e = torch.zeros(3, 4, 2, device=device, requires_grad=True)

@@ -1,12 +1,12 @@
 """log Z of weighted automata that read emissions, differentiable: compiled loops on the CPU, torch on other devices."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..check import instance
 from . import graph_loops, graph_matrix
@@ -29,8 +29,9 @@ def forward(
 
     One graph serves all utterances, or each has its own. The result is in double precision, for differences of large numbers
     are taken of it; its gradients are posteriors: of labels at each frame for emissions, of arcs for weights that ask for
-    them. -inf where no path has that length, with gradients 0. Emissions may be -inf, which forbids a label. In another
-    `semiring` the total is the score of the best path, of the k best, ...; `best_paths` has the paths.
+    them; with `create_graph` torch takes them, in logarithms, to be differentiated again. -inf where no path has that
+    length, with gradients 0. Emissions may be -inf, which forbids a label. In another `semiring` the total is the score of
+    the best path, of the k best, ...; `best_paths` has the paths.
 
     References: Rabiner (1989), A tutorial on hidden Markov models.
 
@@ -102,18 +103,30 @@ class _LogPartition(torch.autograd.Function):
         else:
             log_z, counts = graph_matrix.log_partition(graph, emissions, lengths, posteriors=wanted, weights=weights)
         if counts is not None:
-            ctx.graph, ctx.dtypes = graph, [x.dtype for x in (emissions, weight, start, end)]
+            ctx.graph, ctx.lengths = graph, lengths
             needed = zip(counts, ctx.needs_input_grad)
-            ctx.save_for_backward(log_z, *(x if need else None for x, need in needed))
+            ctx.save_for_backward(emissions, weight, start, end, log_z, *(x if need else None for x, need in needed))
         return log_z
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, slope: Float[Tensor, " batch"]) -> tuple[Tensor | None, ...]:
-        log_z, labels, *rest = ctx.saved_tensors
+        inputs, (log_z, labels, *rest) = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
         graph, slope = ctx.graph, slope.masked_fill(log_z == -torch.inf, 0)
+        if torch.is_grad_enabled():  # the gradient is to be differentiated: torch takes it
+            return *_slopes(graph, inputs, ctx.lengths, slope), None, None
         owners = [graph.owner[graph.source], graph.owner, graph.owner] if not graph.shared else []
         grads = [None if labels is None else slope.to(labels.dtype)[:, None, None] * labels]
         for n, counts in enumerate(rest):
             grads.append(None if counts is None else slope @ counts if graph.shared else slope[owners[n]] * counts[0])
-        return *(None if g is None else g.to(d) for g, d in zip(grads, ctx.dtypes)), None, None
+        return *(None if g is None else g.to(x.dtype) for g, x in zip(grads, inputs)), None, None
+
+
+def _slopes(graph: GraphBatch, inputs: Sequence[Tensor], lengths: Tensor, slope: Tensor) -> list[Tensor | None]:
+    """The gradient of sum slope log Z to those of the four inputs that need one, with a graph of its own."""
+    emissions, weight, start, end = inputs
+    beyond = torch.arange(emissions.shape[1], device=emissions.device) >= lengths.to(emissions.device)[:, None]
+    same = replace(graph, weight=weight, start=start, end=end)
+    log_z = total(same, emissions.masked_fill(beyond[..., None], 0), lengths, LOG)
+    needed = [x for x in inputs if x.requires_grad]
+    found = iter(torch.autograd.grad(log_z, needed, slope, create_graph=True, allow_unused=True))
+    return [next(found) if x.requires_grad else None for x in inputs]
