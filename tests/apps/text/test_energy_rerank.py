@@ -87,6 +87,27 @@ def test_prompts_of_several_lengths_are_drawn_as_each_alone(llama):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"use_cache": False}, {"cache_implementation": "static"}, {"prefill_chunk_size": 2}, {"past_key_values": True}],
+    ids=["usual", "none", "static", "chunks", "given"],
+)
+def test_caches(llama, options, batch):
+    """Each block of candidates has a cache of its own; a cache that was given is read, and stays as it was."""
+    from transformers import DynamicCache
+
+    ids, cache = torch.tensor([[1, 3, 4, 5], [1, 4, 4, 3]], device=llama.device), DynamicCache(config=llama.config)
+    if "past_key_values" in options:
+        llama(input_ids=ids[:, :3], past_key_values=cache, use_cache=True)
+        options = {"past_key_values": cache}
+    want = llama.generate(ids, max_new_tokens=6, do_sample=False)
+    kept = rerank(threes, n=3, batch=batch)
+    found = llama.generate(ids, max_new_tokens=6, do_sample=True, top_k=1, custom_generate=kept, **options)
+    assert torch.equal(found, want) and cache.get_seq_length() == (3 if "past_key_values" in options else 0)
+
+
+@torch.no_grad()
 def test_what_comes_back_is_as_of_generate(llama):
     """Seeds, copies a prompt, the dictionary, length, padding after eos, and the best of what was drawn."""
     prompt = torch.tensor([[1, 5], [1, 4]], device=llama.device)

@@ -122,6 +122,17 @@ def test_impossible_candidates_are_never_kept():
         T.residual_sample(gb.Tilt(base, lambda x: x[..., 0] * -math.inf - math.inf), 1, n=3, seed=0)
 
 
+@torch.no_grad()
+def test_many_candidates_are_held_a_block_at_a_time():
+    """Of 10,000 candidates the base and V never see more than a block together, whatever is asked of them."""
+    tilt, rows = model(gb.Tokens(4, 3, 0)), []
+    tilt.base.conditional.register_forward_pre_hook(lambda module, args: rows.append(len(args[0])))
+    tilt.potential.register_forward_pre_hook(lambda module, args: rows.append(len(args[0])))
+    assert T.residual_sample(tilt, 2, n=5000, seed=0, batch=500).drawn == 10_000
+    T.residual_perplexity(tilt, [[1, 2, 1, 2]], 10_000, seed=0, batch=500)
+    assert max(rows) == 500 and rows.count(500) >= 40
+
+
 def exact_steps(tilt, x):
     """log p(x_t | x_<t) by enumerating all sequences that begin with each prefix."""
     u = gb.exact.potentials(tilt).double()

@@ -86,9 +86,9 @@ def energy_rerank(
     `energy` is the log-potential V, higher where a text is more probable: a reward, or minus an energy E. It takes token ids
     (sequences, tokens), prompts and padding included, or with `tokenizer` a list of texts without special tokens, and gives
     one number each. The law is near q exp V / Z as far as n is large, where q is that from which `generate` would draw:
-    temperature, top_k, top_p, eos, the longest length and all other settings are its own, and candidates are drawn even
-    without do_sample. `best` keeps the highest V instead. `batch` sequences are drawn at a time. An int as seed gives the
-    same each time; torch's global random state is not used.
+    temperature, top_k, top_p, eos, the longest length, copies a prompt and all other settings are its own. Without do_sample
+    candidates are drawn all the same, cut by temperature, top_k and top_p alone. `best` keeps the highest V instead. `batch`
+    sequences are drawn at a time. An int as seed gives the same each time; torch's global random state is not used.
 
     References: Deng et al. (2020), Residual energy-based models for text generation, algorithm 1.
 

@@ -69,7 +69,7 @@ def residual_perplexity(
         >>> print(gb.text.residual_perplexity(tilt, torch.tensor([[1, 1, 0], [1, 0, 0]]), 2000, seed=0))
         [..., ...] over 5 tokens from n = 2,000 with ESS ...
     """
-    base, n, given = residual(tilt), whole(n, "n", 2), whole(given, "given", 0)
+    base, n, given, batch = residual(tilt), whole(n, "n", 2), whole(given, "given", 0), whole(batch, "batch")
     x = base.space.check(x).reshape(-1, base.space.length).to(device_of(base))
     if not len(x):
         raise ValueError("x: expected sequences, got none")
@@ -79,7 +79,7 @@ def residual_perplexity(
     for number, prefix in enumerate(prefixes):
         rows = x[which == number]
         bounds = log_z_after(tilt, prefix, n, source, batch)
-        u = float((base.after(prefix.tolist())(rows[:, given:]).double() + evaluate(tilt.potential, rows)).sum())
+        u = float((base.after(prefix.tolist())(rows[:, given:]).double() + _potential(tilt, rows, batch)).sum())
         low, high = low + u - len(rows) * bounds.upper, high + u - len(rows) * bounds.lower
         least = min(least, bounds.ess)
     return Perplexity(_exp(-high / tokens), _exp(-low / tokens), least, n, tokens)
@@ -102,7 +102,7 @@ def residual_steps(tilt: Tilt, x: Int[Tensor, " length"] | Sequence[int], n: int
         >>> round(float(steps.lower[1].exp()), 4) == round(2.718281828 / (2 + 2.718281828), 4)
         True
     """
-    base, n = residual(tilt), whole(n, "n", 2)
+    base, n, batch = residual(tilt), whole(n, "n", 2), whole(batch, "batch")
     x = base.space.check(torch.as_tensor(x)).reshape(-1).to(device_of(base))
     if len(x) != base.space.length:
         raise ValueError(f"x: expected one sequence of length {base.space.length}, got {len(x)} tokens")
@@ -116,8 +116,7 @@ def residual_steps(tilt: Tilt, x: Int[Tensor, " length"] | Sequence[int], n: int
 
 def log_z_after(tilt: Tilt, prefix: Int[Tensor, " t"], n: int, source: Source, batch: int = 256) -> Bounds:
     """Bounds of log E_q[exp V(x) | x begins with the prefix] by n draws; exact where at most one token is free."""
-    base, batch = residual(tilt), whole(batch, "batch")
-    space = base.space
+    base, space = residual(tilt), residual(tilt).space
     if bool((prefix == space.eos).any()) or len(prefix) == space.length:
         whole_text = torch.cat((prefix, prefix.new_full((space.length - len(prefix),), space.eos)))
         return _exact(evaluate(tilt.potential, whole_text[None]), n)
@@ -136,7 +135,12 @@ def _enumerated(tilt: Tilt, base: Autoregressive, prefix: Int[Tensor, " t"], bat
     last = torch.arange(base.space.vocabulary, device=prefix.device)[:, None]
     every = torch.cat((prefix.expand(len(last), -1), last), 1)
     log_q = base.logits(every[:1])[0, -1].double().log_softmax(-1)
-    return log_q + torch.cat([evaluate(tilt.potential, part).double() for part in every.split(batch)])
+    return log_q + _potential(tilt, every, batch)
+
+
+def _potential(tilt: Tilt, x: Int[Tensor, "n length"], batch: int) -> Float[Tensor, " n"]:
+    """V(x), `batch` rows at a time."""
+    return torch.cat([evaluate(tilt.potential, part).double() for part in x.split(batch)])
 
 
 def _exact(log_w: Float[Tensor, " terms"], n: int) -> Bounds:
