@@ -159,6 +159,21 @@ def test_steps_lie_between_their_bounds_and_the_last_place_is_exact(x, device):
 
 
 @torch.no_grad()
+def test_a_step_holds_every_pair_of_values_within_the_two_bounds(device):
+    """The corners of the rectangle of both log Z lie in the step's interval; the mutant takes the same end of both."""
+    tilt, x = model(gb.Tokens(4, 3, 0)).to(device), torch.tensor([1, 2, 1, 2], device=device)
+    source = gb.random.generator(0, device)
+    found = [log_z_after(tilt, x[:t], 20, source) for t in range(5)]
+    steps = T.residual_steps(tilt, x, 20, seed=0)
+    for t, (before, after) in enumerate(pairwise(found)):
+        log_q = float(tilt.base.logits(x[None])[0, t].log_softmax(-1)[x[t]])
+        corners = [log_q + a - b for a in (after.lower, after.upper) for b in (before.lower, before.upper)]
+        assert min(corners) == pytest.approx(float(steps.lower[t])) and max(corners) == pytest.approx(float(steps.upper[t]))
+        if t < 2:
+            assert abs(log_q + after.lower - before.lower - float(steps.lower[t])) > 1e-3
+
+
+@torch.no_grad()
 def test_log_z_after_a_prefix(device):
     """Sampled, enumerated where one token is free, and V itself where none is."""
     tilt = model(gb.Tokens(4, 3, 0), strength=1.0)
