@@ -16,6 +16,7 @@ from ..apps.tagging import Corpus, Learner, Tagger
 from ..apps.tagging.findings import findings
 from ..apps.tagging.models import MODELS, read
 from ..apps.tagging.page import page
+from ..apps.tagging.scores import check_scorable
 from ..recipes import Bars
 from ..report import RunDirectory, next_directory, render, surroundings
 from .tag_use import evaluate, predict
@@ -72,6 +73,8 @@ class Train:
             paths = {"train": self.train, "dev": self.dev, "test": self.test}
             found = {name: Corpus.read(path, self.column, self.scheme) for name, path in paths.items() if path}
             known = found["train"].learnable().names
+            for corpus in found.values():
+                check_scorable(corpus, known)
         except ValueError as error:
             raise UsageError(f"tag train: {error}") from error
         for name, corpus in found.items():

@@ -102,6 +102,13 @@ def test_labels_that_training_has_not_count_as_errors(files, run, tmp_path, caps
     assert "unknown labels    1\nwords right       88.8889%" in capsys.readouterr().out
 
 
+def test_a_corpus_that_cannot_be_scored_is_refused_before_training(files, tmp_path, capsys):
+    (tmp_path / "strange.txt").write_text("the\tX\ncat\tY\n")
+    assert train(files, tmp_path / "run", "--dev", tmp_path / "strange.txt") == 2
+    assert "strange.txt: expected a sentence with words whose labels the tagger knows" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 def test_spans_are_scored_as_spans(files, tmp_path, capsys):
     assert train(files, tmp_path / "run", corpus="spans.txt", column="ner") == 0
     assert "F1 of spans on test: 100.00 %" in capsys.readouterr().out

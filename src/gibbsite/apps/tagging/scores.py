@@ -76,9 +76,7 @@ def headline(gold: Labelled, predicted: Labelled) -> float:
 def evaluate(tagger: Tagger, corpus: Corpus, *, predicted: Labelled | None = None) -> Scores:
     """All scores of a tagger on a corpus; `predicted` saves tagging it again. At least one sentence has known labels."""
     names = set(tagger.labels.names)
-    if not any(sentence.words and names.issuperset(sentence.labels) for sentence in corpus):
-        expected = f"{corpus.source}: expected a sentence with words whose labels the tagger knows"
-        raise ValueError(f"{expected} ({', '.join(tagger.labels.names)}), got none; is it the right column?")
+    check_scorable(corpus, tagger.labels.names)
     predicted = tagger.predict(corpus.sentences) if predicted is None else predicted
     known = [sentence for sentence in corpus if names.issuperset(sentence.labels)]
     words = torch.tensor([label in names for labels in corpus.labels for label in labels])
@@ -94,6 +92,13 @@ def evaluate(tagger: Tagger, corpus: Corpus, *, predicted: Labelled | None = Non
         calibration=calibration_error(marginals, numbers),
         nats=-sum(tagger.log_likelihood(known)) / sum(map(len, known)),
     )
+
+
+def check_scorable(corpus: Corpus, names: Sequence[str]) -> None:
+    """An error unless some sentence has only labels that a tagger of these names knows."""
+    if not any(sentence.words and set(names).issuperset(sentence.labels) for sentence in corpus):
+        expected = f"{corpus.source}: expected a sentence with words whose labels the tagger knows"
+        raise ValueError(f"{expected} ({', '.join(names)}), got none; is it the right column?")
 
 
 def _pairs(gold: Labelled, predicted: Labelled) -> list[tuple[str, str]]:
