@@ -10,6 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from gibbsite import cli
+from gibbsite.apps.speech.scores import counted
+from gibbsite.cli.speech import _spaced
 from gibbsite.learn import fit
 from gibbsite.recipes import APPLICATIONS
 from gibbsite.report import RunDirectory
@@ -157,3 +159,9 @@ def test_too_few_frames_for_the_labels_are_named(spoken, tmp_path, capsys):
 def test_presets_are_plans():
     assert {type(plan).__name__ for plan in APPLICATIONS["speech"].presets.values()} == {"Plan"}
     assert torch.device(APPLICATIONS["speech"].presets["laptop"].device).type == "cpu"
+
+
+def test_a_space_is_told_from_every_character():
+    said, heard = (_spaced(units) for units in (("a", " ", "b"), ("a", "_", "b")))
+    (found,) = counted([said], [heard])
+    assert found.substitutions == found.errors == 1 and found.length == 3

@@ -164,8 +164,8 @@ def _least(value: int, name: str, least: int) -> int:
 
 
 def _spaced(units: tuple[str, ...]) -> str:
-    """Units as words of their own, for a counter of words; a space between words is one too."""
-    return " ".join("_" if unit == " " else unit for unit in units)
+    """Units as words of their own, for a counter of words; a space, which only characters have, is none of these."""
+    return " ".join("<space>" if unit == " " else unit for unit in units)
 
 
 def _learned(path: Path, device: str) -> tuple[Learned, RunDirectory]:
