@@ -8,8 +8,6 @@ returns lists. All three are checked to give the same numbers. torch-struct, whi
 every position several times (it took 8.6 GB and 11 s at the first size), gets a case of its own, and a smaller one.
 """
 
-import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,14 +24,6 @@ SIZES = ((64, 100, 50, 15), (32, 1000, 20, 25))  # chains, positions, labels; th
 SMALL = (16, 50, 20)
 BEST = 8
 HERE = Path(__file__).parent
-_MIB = 1024
-MEMORY = """
-## Memory
-
-How far the resident set of a process rises during its first call, in which compiled loops are loaded and libraries started,
-and during a second one: MiB, on one thread. See [memory](memory.md).
-
-"""
 OTHERS = """
 ## Other sizes
 
@@ -129,19 +119,10 @@ def contests() -> list[Contest]:
 
 
 def more(cpu: int) -> tuple[dict[str, Any], str]:
-    """Peak memory of every contestant, and what happens at other sizes, each in a process of its own."""
-    memory = [_memory(cpu, contest, contestant) for contest, contestant in ((0, 1), (0, 2), (3, 1), (3, 2), (6, 1), (6, 3))]
+    """What happens at other sizes, in a process of its own. Memory has a script of its own, `linear_chain_memory.py`."""
     sizes = child(str(HERE / "linear_chain_sizes.py"), "one thread", cpu)
-    rows = [[r["title"], r["name"], *(f"{r[k] / _MIB:.1f}" for k in ("first", "second"))] for r in memory]
-    page = table(["work", "", "first call", "second call"], rows)
     columns = ["chains", "positions", "labels", "log Z", "with gradient", "best labels", "error of log Z", "of gradients"]
-    page += OTHERS + table(columns, [_size_row(row) for row in sizes])
-    return {"memory": memory, "sizes": sizes}, MEMORY + page
-
-
-def _memory(cpu: int, contest: int, contestant: int) -> dict[str, Any]:
-    os.environ["MEMORY_OF"] = json.dumps(["linear_chain", contest, contestant])
-    return child(str(HERE / "memory.py"), "one thread", cpu)
+    return {"sizes": sizes}, OTHERS + table(columns, [_size_row(row) for row in sizes])
 
 
 def _size_row(row: dict[str, Any]) -> list[str]:
