@@ -165,3 +165,10 @@ def test_a_space_is_told_from_every_character():
     said, heard = (_spaced(units) for units in (("a", " ", "b"), ("a", "_", "b")))
     (found,) = counted([said], [heard])
     assert found.substitutions == found.errors == 1 and found.length == 3
+
+
+def test_runs_of_other_commands_are_named(tmp_path, capsys):
+    for made_by in ("tag", "label-bias"):
+        RunDirectory.create(tmp_path / made_by, {"recipe": made_by, "parameters": {}})
+        assert command("speech evaluate", tmp_path / made_by) == 2
+        assert f"expected a run of `gibbsite speech train`, got one of {made_by}" in capsys.readouterr().err

@@ -170,9 +170,10 @@ def _spaced(units: tuple[str, ...]) -> str:
 
 def _learned(path: Path, device: str) -> tuple[Learned, RunDirectory]:
     directory = opened(path)
-    _, plan = recipe_of(directory)
+    made_by = directory.config().get("recipe")
+    plan = recipe_of(directory)[1] if made_by in APPLICATIONS else None
     if not isinstance(plan, Plan):
-        raise UsageError(f"{path}: expected a run of `gibbsite speech train`, got one of {directory.config()['recipe']}")
+        raise UsageError(f"{path}: expected a run of `gibbsite speech train`, got one of {made_by}")
     try:
         return Learned.load(plan, directory, device), directory
     except (RuntimeError, AssertionError) as error:

@@ -9,7 +9,6 @@ from typing import Any, final
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .._fast.product import product
 from .._fast.rbm_marginal import marginalise
@@ -61,12 +60,15 @@ class _Marginal(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
+        z, weight, _, hidden_bias = inputs
         ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(inputs[0], output[1])
+        ctx.save_for_backward(z, weight, hidden_bias, output[1])
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, slope: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        z, probability = ctx.saved_tensors
+        z, weight, hidden_bias, probability = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradient is to be differentiated: torch takes it
+            scaled = slope[:, None] * torch.sigmoid(z @ weight.T + hidden_bias)
+            return None, scaled.T @ z, slope @ z, scaled.sum(0)
         scaled = slope[:, None] * probability
         return None, torch.from_numpy(product(scaled.numpy().T, z.numpy())), slope @ z, scaled.sum(0)
