@@ -176,15 +176,19 @@ def test_a_failing_run_keeps_what_was_finished_and_says_where(tmp_path, monkeypa
 def test_as_a_program_ctrl_c_leaves_a_report_and_status_130(tmp_path):
     words = f"{TINY} --local-steps 10000000 --out run"
     there = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])}
-    process = subprocess.Popen(
-        [*PROGRAM, *words.split()], cwd=tmp_path, env=there, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    metrics, deadline = tmp_path / "run" / "metrics.jsonl", time.monotonic() + 120
-    while not (metrics.exists() and metrics.read_text().count('"coupling": 0.5') >= 1):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=60)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # a shell's "&" makes deaf to it
+    program = [*PROGRAM[:2], heard + PROGRAM[2], *words.split()]
+    with subprocess.Popen(program, cwd=tmp_path, env=there, **pipes) as process:
+        try:
+            metrics, deadline = tmp_path / "run" / "metrics.jsonl", time.monotonic() + 120
+            while not (metrics.exists() and metrics.read_text().count('"coupling": 0.5') >= 1):
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            out, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130, error
     assert "Traceback" not in error and "interrupted" in error and "wrote" in out
     assert "was interrupted" in (tmp_path / "run" / "report.html").read_text()
