@@ -60,16 +60,8 @@ class Semiring(ABC):
         """A score without gradient, the largest along the last dimension; scale(x, -level) stays in range."""
 
 
-@final
-@dataclass(frozen=True)
-class Log(Semiring):
-    """(logsumexp, +): the log of the sum over all paths of the product of their weights.
-
-    Example:
-        >>> import torch
-        >>> round(Log().sum(Log().times(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 0.0]))).item(), 4)
-        1.6931
-    """
+class _Added(Semiring):
+    """Elements that are scores themselves, which add along a path."""
 
     def lift(self, score: Tensor) -> Tensor:
         return score
@@ -79,6 +71,18 @@ class Log(Semiring):
 
     def scale(self, x: Tensor, score: Tensor) -> Tensor:
         return x + score
+
+
+@final
+@dataclass(frozen=True)
+class Log(_Added):
+    """(logsumexp, +): the log of the sum over all paths of the product of their weights.
+
+    Example:
+        >>> import torch
+        >>> round(Log().sum(Log().times(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 0.0]))).item(), 4)
+        1.6931
+    """
 
     def sum(self, x: Tensor, dim: int = -1) -> Tensor:
         return log_sum_exp(x, dim)
@@ -89,7 +93,7 @@ class Log(Semiring):
 
 @final
 @dataclass(frozen=True)
-class Max(Semiring):
+class Max(_Added):
     """(max, +): the score of the best path (Viterbi, 1967).
 
     Example:
@@ -97,15 +101,6 @@ class Max(Semiring):
         >>> Max().sum(Max().times(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 3.0]))).item()
         4.0
     """
-
-    def lift(self, score: Tensor) -> Tensor:
-        return score
-
-    def times(self, x: Tensor, y: Tensor) -> Tensor:
-        return x + y
-
-    def scale(self, x: Tensor, score: Tensor) -> Tensor:
-        return x + score
 
     def sum(self, x: Tensor, dim: int = -1) -> Tensor:
         return x.max(dim).values  # its gradient picks one of equals, where that of amax is shared among them
@@ -147,7 +142,7 @@ class KBest(Semiring):
 
 @final
 @dataclass(frozen=True)
-class Expectation(Semiring):
+class Expectation(_Added):
     """log-weights and the mean of an additive value: elements and scores have shape (2, *), (log-weight, value).
 
     (w, r) + (w', r') = (log(e^w + e^w'), (e^w r + e^w' r') / (e^w + e^w')), (w, r) (w', r') = (w + w', r + r'). The value of
@@ -160,15 +155,6 @@ class Expectation(Semiring):
         >>> Expectation().sum(torch.tensor([[0.0, 0.0], [1.0, 3.0]]))[1].item()
         2.0
     """
-
-    def lift(self, score: Tensor) -> Tensor:
-        return score
-
-    def times(self, x: Tensor, y: Tensor) -> Tensor:
-        return x + y
-
-    def scale(self, x: Tensor, score: Tensor) -> Tensor:
-        return x + score
 
     def sum(self, x: Tensor, dim: int = -1) -> Tensor:
         weight, value = x.unbind(0)
@@ -183,7 +169,7 @@ class Expectation(Semiring):
 
 @final
 @dataclass(frozen=True)
-class Sample(Semiring):
+class Sample(_Added):
     """Sums as `Log` does, with the gradient of a draw: the total's gradient is 1 in the parts of a structure drawn by p.
 
     Each sum's gradient goes to one alternative, drawn by its share of the sum: backward sampling, whatever the algorithm.
@@ -199,15 +185,6 @@ class Sample(Semiring):
     """
 
     source: Source
-
-    def lift(self, score: Tensor) -> Tensor:
-        return score
-
-    def times(self, x: Tensor, y: Tensor) -> Tensor:
-        return x + y
-
-    def scale(self, x: Tensor, score: Tensor) -> Tensor:
-        return x + score
 
     def sum(self, x: Tensor, dim: int = -1) -> Tensor:
         return cast(Tensor, _Drawn.apply(x.movedim(dim, -1), self.source))

@@ -78,16 +78,9 @@ def fit(
     _check_optimiser(optimiser, objective)
     steps, batch, seed = whole(steps, "steps"), whole(batch, "batch"), whole(seed, "seed", 0)
     save_every, log_every, keep = whole(save_every, "save_every"), whole(log_every, "log_every"), whole(keep, "keep")
+    _check_options(schedule, average, guard, listener)
     if clip is not None and not callable(clip):
         clip = number(clip, "clip", above=0)
-    if schedule is not None:
-        function(schedule, "schedule", "gibbsite.learn.schedule.Warmup(1000)")
-    if average is not None:
-        instance(average, Average, "average")
-    if guard is not None:
-        instance(guard, Guard, "guard")
-    if listener is not None:
-        function(listener, "listener", "gibbsite.learn.TensorBoard(folder)")
     folder = None if out is None else Path(out)
     first = Group.current().rank == 0
     journal = Journal(folder / "metrics.jsonl" if folder is not None and first else None, listener if first else None)
@@ -116,6 +109,19 @@ def _learn(
                 session.log()
             if session.step % save_every == 0 and session.step < steps:
                 session.save()
+
+
+def _check_options(
+    schedule: Schedule | None, average: Average | None, guard: Guard | None, listener: Listener | None
+) -> None:
+    if schedule is not None:
+        function(schedule, "schedule", "gibbsite.learn.schedule.Warmup(1000)")
+    if average is not None:
+        instance(average, Average, "average")
+    if guard is not None:
+        instance(guard, Guard, "guard")
+    if listener is not None:
+        function(listener, "listener", "gibbsite.learn.TensorBoard(folder)")
 
 
 def _check_optimiser(optimiser: torch.optim.Optimizer, objective: Objective) -> None:

@@ -23,16 +23,11 @@ _WANTED = re.compile(
 _LINE = re.compile(r"(?:<s>\s*)?(.*?)\s*(?:</s>\s*)?\(([^()\s]+)\)")
 
 
-def _wanted(path: str) -> str | None:
-    found = _WANTED.search(path)
-    return found[1] if found else None
-
-
 _FILES = Source(
     folder="speech",
     url="https://github.com/cphazen/Machine-Learning-Project-ASR/archive/refs/heads/master.zip",
     sha256="55fd222dfac0fe8902f308ff8a66653b07f295b02086fb3c353cd98d90530adb",
-    forms={"an4_mfcc.zip": members(_wanted), "master.zip": members(_wanted)},
+    forms={"an4_mfcc.zip": members(_WANTED), "master.zip": members(_WANTED)},
 )
 
 

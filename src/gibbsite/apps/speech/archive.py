@@ -1,6 +1,7 @@
 """Data sets that come as a zip file: the wanted members by name, whatever folder they lie in."""
 
 import io
+import re
 import struct
 import zipfile
 from collections.abc import Callable, Mapping
@@ -8,13 +9,13 @@ from collections.abc import Callable, Mapping
 _HEAD = struct.Struct("<II")
 
 
-def members(wanted: Callable[[str], str | None]) -> Callable[[bytes], bytes]:
-    """A decoder of zip files for `Source`: the members to which `wanted` gives a name, in the order of these names."""
+def members(wanted: re.Pattern[str]) -> Callable[[bytes], bytes]:
+    """A decoder of zip files for `Source`: the members whose paths match, in the order of their names, the first groups."""
 
     def decode(raw: bytes) -> bytes:
         try:
             with zipfile.ZipFile(io.BytesIO(raw)) as file:
-                found = {name: file.read(path) for path in file.namelist() if (name := wanted(path)) is not None}
+                found = {match[1]: file.read(path) for path in file.namelist() if (match := wanted.search(path))}
         except (zipfile.BadZipFile, NotImplementedError) as error:
             raise ValueError(f"no zip file: {error}") from error
         return pack(found)

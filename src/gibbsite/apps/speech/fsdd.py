@@ -25,16 +25,11 @@ EIGHT EY T
 NINE N AY N"""
 
 
-def _wanted(path: str) -> str | None:
-    found = _WANTED.search(path)
-    return found[1] if found else None
-
-
 _FILES = Source(
     folder="speech",
     url="https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/tags/v1.0.10.zip",
     sha256="49813bc7e3eadf5268bc427d342465a47a73cf6d6f2e1305ca78957d96d0905c",
-    forms={"fsdd.zip": members(_wanted), "v1.0.10.zip": members(_wanted)},
+    forms={"fsdd.zip": members(_WANTED), "v1.0.10.zip": members(_WANTED)},
 )
 
 
